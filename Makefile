@@ -1,0 +1,63 @@
+# make demo    see what ocpool does, offline, in half a minute
+# make test    format, lint, types, import rules, tests
+# make run     the daemon, from this checkout
+# make bench   the project's own figures
+# make slow    the tests that take minutes or hours
+
+PYTHON ?= python3
+VENV ?= .venv
+BIN := $(VENV)/bin
+JOBS ?= 2
+
+.DEFAULT_GOAL := help
+.PHONY: help demo run test lint types imports tests slow bench format docs clean
+
+help:
+	@sed -n 's/^# make/make/p' Makefile
+
+$(VENV)/.installed: pyproject.toml constraints.txt
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e .
+	@touch $@
+
+$(VENV)/.developing: $(VENV)/.installed
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
+	@touch $@
+
+demo: $(VENV)/.installed
+	$(BIN)/ocpool demo
+
+run: $(VENV)/.installed
+	$(BIN)/ocpool serve $(ARGS)
+
+test: lint types imports tests
+
+lint: $(VENV)/.developing
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+
+types: $(VENV)/.developing
+	$(BIN)/mypy
+
+imports: $(VENV)/.developing
+	$(BIN)/lint-imports
+
+tests: $(VENV)/.developing
+	$(BIN)/python -m pytest -q -n $(JOBS) --dist loadgroup -m 'not slow' $(ARGS)
+
+slow: $(VENV)/.developing
+	$(BIN)/python -m pytest -q -m slow --timeout 0 $(ARGS)
+
+bench: $(VENV)/.developing
+	$(BIN)/python -m tests.bench $(ARGS)
+
+format: $(VENV)/.developing
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+docs: $(VENV)/.developing
+	$(BIN)/python -m config.reference --write README.md
+	$(BIN)/python -m proxy.insight.metrics --write docs/metrics.md
+
+clean:
+	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache

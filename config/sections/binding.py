@@ -1,0 +1,33 @@
+"""``[binding]``: the ids that conversations own."""
+
+from pydantic import Field
+
+from config.sections.base import Section
+from config.units import Count, Millis, Switch, Tokens
+
+
+class BindingSection(Section):
+    """The ids that conversations own."""
+
+    lease_ttl_ms: Millis = Field(
+        default=28_800_000,
+        ge=1,
+        le=2_592_000_000,
+        description="Idle time after which a conversation's id is retired.",
+    )
+    max_count: Count = Field(
+        default=256,
+        ge=1,
+        le=100_000,
+        description="Most conversations whose ids are remembered, past which the longest idle one is dropped.",
+    )
+    lock_after_input_tokens: Tokens = Field(
+        default=20_000,
+        ge=0,
+        le=10_000_000,
+        description="Uncached input of a turn above which its latency is not blamed on the route.",
+    )
+    persist: Switch = Field(
+        default=True,
+        description="Keep the ids of conversations in the state file, so that they survive a restart.",
+    )

@@ -1,0 +1,59 @@
+"""``[pool]``: the spare ids that are kept ready."""
+
+from pydantic import Field
+
+from config.sections.base import Section
+from config.units import Count, Millis
+
+
+class PoolSection(Section):
+    """The verified spare ids that are kept ready."""
+
+    size: Count = Field(
+        default=3,
+        ge=1,
+        le=16,
+        description="Verified spare ids kept per provider and model.",
+    )
+    ttl_ms: Millis = Field(
+        default=1_800_000,
+        ge=1,
+        le=86_400_000,
+        description="Age after which a spare is verified again before it is used.",
+    )
+    refresh_interval_ms: Millis = Field(
+        default=300_000,
+        ge=0,
+        le=86_400_000,
+        description="Time between two refreshes in the background, where 0 turns them off.",
+    )
+    refill_delay_ms: Millis = Field(
+        default=15_000,
+        ge=0,
+        le=3_600_000,
+        description="Delay before a taken spare is replaced, where 0 leaves that to the next refresh.",
+    )
+    startup_budget_ms: Millis = Field(
+        default=0,
+        ge=0,
+        le=120_000,
+        description="How long a conversation's first request may wait for a fast id, where 0 never waits.",
+    )
+    request_budget_ms: Millis = Field(
+        default=0,
+        ge=0,
+        le=120_000,
+        description="How long a later request may wait for a fast id, where 0 never waits.",
+    )
+    probe_cooldown_ms: Millis = Field(
+        default=60_000,
+        ge=0,
+        le=3_600_000,
+        description="Pause after a search on the request path that found nothing, where 0 searches each time.",
+    )
+    max_probes_per_hour: Count = Field(
+        default=40,
+        ge=0,
+        le=1000,
+        description="Most probes per provider in any hour by all that share the state file, where 0 allows none.",
+    )

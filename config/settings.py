@@ -1,0 +1,61 @@
+"""All settings as one frozen tree. Where they come from is ``config.load``'s business."""
+
+from typing import Any
+
+from pydantic import Field, model_validator
+
+from config.sections.base import Section
+from config.sections.binding import BindingSection
+from config.sections.conversation import ConversationSection
+from config.sections.headers import HeadersSection
+from config.sections.listen import ListenSection
+from config.sections.log import LogSection
+from config.sections.models import ModelSection
+from config.sections.pool import PoolSection
+from config.sections.probe import ProbeSection
+from config.sections.quarantine import QuarantineSection
+from config.sections.recovery import RecoverySection
+from config.sections.routing import RoutingSection
+from config.sections.stall import StallSection
+from config.sections.state import StateSection
+from config.sections.upstream import UpstreamSection
+from config.units import Text
+
+
+class Settings(Section):
+    """Every setting, each with its default; ``Settings()`` is what a user gets who sets nothing."""
+
+    listen: ListenSection = Field(default_factory=ListenSection)
+    upstream: UpstreamSection = Field(default_factory=UpstreamSection)
+    routing: RoutingSection = Field(default_factory=RoutingSection)
+    pool: PoolSection = Field(default_factory=PoolSection)
+    probe: ProbeSection = Field(default_factory=ProbeSection)
+    binding: BindingSection = Field(default_factory=BindingSection)
+    quarantine: QuarantineSection = Field(default_factory=QuarantineSection)
+    conversation: ConversationSection = Field(default_factory=ConversationSection)
+    recovery: RecoverySection = Field(default_factory=RecoverySection)
+    stall: StallSection = Field(default_factory=StallSection)
+    state: StateSection = Field(default_factory=StateSection)
+    headers: HeadersSection = Field(default_factory=HeadersSection)
+    log: LogSection = Field(default_factory=LogSection)
+    models: dict[Text, ModelSection] = Field(default_factory=dict, max_length=256)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _every_section(cls, data: Any) -> Any:
+        """An absent section is an empty one: validated with the rest, it need not be built on its own."""
+        return {name: {} for name in cls.model_fields} | data if isinstance(data, dict) else data
+
+    def probe_for(self, model: str) -> ProbeSection:
+        """``probe``, with what ``models."NAME"`` says otherwise."""
+        return self.probe.model_copy(update=self._overrides(model, ProbeSection))
+
+    def quarantine_for(self, model: str) -> QuarantineSection:
+        """``quarantine``, with what ``models."NAME"`` says otherwise."""
+        return self.quarantine.model_copy(update=self._overrides(model, QuarantineSection))
+
+    def _overrides(self, model: str, section: type[Section]) -> dict[str, Any]:
+        override = self.models.get(model)
+        if override is None:
+            return {}
+        return {name: getattr(override, name) for name in override.model_fields_set & section.model_fields.keys()}

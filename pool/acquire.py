@@ -1,0 +1,175 @@
+"""Which id a request is sent on: the conversation's own, else a fresh spare, else its natural id.
+
+Memory only. A conversation that has to start on its natural id is held to it until that turn has been judged;
+a healthy one stays, because moving throws its prompt cache away.
+"""
+
+from pool.bindings import is_natural, stored_id, wire_id
+from pool.inventory import stocks_of
+from pool.model import Binding, Source, Spare, Start, Wish
+from pool.parts import Parts, key_of, model_of
+from pool.policy import Policy
+
+
+def start(parts: Parts, wish: Wish, now: int) -> Start:
+    """The id to send this request on."""
+    policy = parts.policy(model_of(wish))
+    if not policy.routed:
+        return Start(wish, wish.natural.value, Source.NONE, now, bound=False, first_turn=False)
+    if not wish.turn or not wish.model:
+        return aside(parts, wish, now)
+    if not policy.applied:
+        return _forecast(parts, wish, policy, now)
+    binding = current(parts, wish, now)
+    if binding is None:
+        return _begin(parts, wish, policy, now)
+    if binding.marked and policy.spares:
+        moved = _leave(parts, wish, binding, now)
+        if moved is not None:
+            return moved
+    return _resume(parts, wish, binding, policy, now)
+
+
+def aside(parts: Parts, wish: Wish, now: int) -> Start:
+    """A side call, or a request that is not recognised, goes where its conversation is and changes nothing."""
+    binding = parts.bindings.get(key_of(wish)) or latest(parts, wish.conversation, wish.provider)
+    routed_id = wire_id(binding, wish.natural) if binding is not None else None
+    if binding is None or routed_id is None:
+        return Start(wish, wish.natural.value, Source.NATURAL, now, bound=False, first_turn=False)
+    return Start(wish, routed_id, binding.source, now, bound=True, first_turn=binding.turns == 0)
+
+
+def latest(parts: Parts, conversation: str, provider: str) -> Binding | None:
+    """A conversation's binding with a provider that was used last, whatever the model."""
+    found = [b for b in parts.bindings.of(conversation) if b.provider == provider]
+    return max(found, key=lambda b: b.last_seen_at) if found else None
+
+
+def current(parts: Parts, wish: Wish, now: int) -> Binding | None:
+    """The conversation's binding if it may still be used; one that may not is dropped here."""
+    binding = parts.bindings.get(key_of(wish))
+    if binding is None:
+        return None
+    if not parts.bindings.is_alive(binding, now):
+        parts.bindings.end(binding, now)
+        parts.notes.append(parts.note("expire", wish, binding.routed_id))
+        return None
+    if wire_id(binding, wish.natural) is None:  # the client names the conversation by another value now
+        parts.bindings.forget(binding, now)
+        return None
+    return binding
+
+
+def bind(parts: Parts, wish: Wish, routed_id: str, source: Source, now: int, *, spare: Spare | None = None) -> Binding:
+    """Give a conversation an id of its own; what it had before must have been dropped."""
+    binding = Binding(
+        key=key_of(wish),
+        provider=wish.provider,
+        model=wish.model,
+        routed_id=routed_id,
+        source=source,
+        bound_at=now,
+        last_seen_at=now,
+        upstream_ms=spare.upstream_ms if spare else None,
+        verified_at=spare.verified_at if spare else None,
+        scope=wish.scope,
+    )
+    for evicted in parts.bindings.put(binding, now):
+        parts.notes.append(parts.note("evict", wish, evicted.routed_id, of=evicted.key.partition("::")[0]))
+    return binding
+
+
+def bind_natural(parts: Parts, wish: Wish, now: int) -> Binding:
+    """Hold a conversation to its natural id."""
+    binding = bind(parts, wish, stored_id(wish.natural), Source.NATURAL, now)
+    binding.value = wish.natural.value
+    return binding
+
+
+def routed_source(parts: Parts, wish: Wish, *, had_route: bool = False) -> Source:
+    """``repin`` for an id that takes the place of an earlier routed one."""
+    again = had_route or parts.bindings.had_route(key_of(wish))
+    return Source.REPIN if again else Source.SPARE
+
+
+def on(wish: Wish, binding: Binding, now: int, budget_ms: float = 0.0) -> Start:
+    """A start on a binding."""
+    routed_id = wire_id(binding, wish.natural) or wish.natural.value
+    return Start(wish, routed_id, binding.source, now, bound=True, first_turn=binding.turns == 0, budget_ms=budget_ms)
+
+
+def _begin(parts: Parts, wish: Wish, policy: Policy, now: int) -> Start:
+    spare = None
+    if policy.spares:
+        spare = parts.inventory.take(stocks_of(wish), now, parts.settings.pool.ttl_ms)
+        parts.refill.demanded(parts.stock_for(wish), now)
+    if spare is not None:
+        binding = bind(parts, wish, spare.id, routed_source(parts, wish), now, spare=spare)
+        parts.notes.append(parts.note("take", wish, spare.id, upstream_ms=spare.upstream_ms))
+        return on(wish, binding, now)
+    again = parts.bindings.had_route(key_of(wish))
+    bind_natural(parts, wish, now)
+    parts.notes.append(parts.note("natural", wish, wish.natural.value))
+    return Start(
+        wish,
+        wish.natural.value,
+        Source.NATURAL,
+        now,
+        bound=False,
+        first_turn=True,
+        budget_ms=_budget(parts, wish, policy, now, first=not again),
+    )
+
+
+def _resume(parts: Parts, wish: Wish, binding: Binding, policy: Policy, now: int) -> Start:
+    binding.last_seen_at = max(binding.last_seen_at, now)
+    budget = 0.0
+    if is_natural(binding):
+        if binding.turns:
+            parts.bindings.keep(binding, now)
+        if binding.marked or (binding.turns == 0 and binding.key in parts.searching):
+            budget = _budget(parts, wish, policy, now, first=False)
+    parts.bindings.touch(binding, now)
+    return on(wish, binding, now, budget)
+
+
+def _leave(parts: Parts, wish: Wish, binding: Binding, now: int) -> Start | None:
+    """Move from a natural id that was found bad to a spare, if one is ready and it would help."""
+    if parts.faults.until(model_of(wish), now) is not None:
+        return None
+    spare = None
+    routed_id = binding.standby
+    parts.refill.demanded(parts.stock_for(wish), now)
+    if routed_id is None:
+        spare = parts.inventory.take(stocks_of(wish), now, parts.settings.pool.ttl_ms)
+        if spare is None:
+            return None
+        routed_id = spare.id
+    source = routed_source(parts, wish)
+    parts.bindings.forget(binding, now)
+    moved = bind(parts, wish, routed_id, source, now, spare=spare)
+    parts.notes.append(parts.note("move", wish, routed_id, reason="natural id was slow"))
+    return on(wish, moved, now)
+
+
+def _budget(parts: Parts, wish: Wish, policy: Policy, now: int, *, first: bool) -> float:
+    """How long this request may look for a fast id before it is sent."""
+    key = key_of(wish)
+    if key in parts.searching:
+        return float(max(0, parts.searching[key] - now))
+    pool = parts.settings.pool
+    budget = pool.startup_budget_ms if first else pool.request_budget_ms
+    if not budget or not policy.spares or not parts.settings.probe.enabled:
+        return 0.0
+    return 0.0 if parts.cooldown.get(key, 0) > now else float(budget)
+
+
+def _forecast(parts: Parts, wish: Wish, policy: Policy, now: int) -> Start:
+    """What would be done, without doing it."""
+    spare = None
+    if policy.spares:
+        spare = parts.inventory.peek(stocks_of(wish), now, parts.settings.pool.ttl_ms)
+        parts.refill.demanded(parts.stock_for(wish), now)
+    if spare is None:
+        return Start(wish, wish.natural.value, Source.NATURAL, now, bound=False, first_turn=True)
+    return Start(wish, spare.id, Source.SPARE, now, bound=False, first_turn=True)

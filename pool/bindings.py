@@ -1,0 +1,227 @@
+"""Which conversation owns which id, as this process knows it.
+
+The table mirrors the store (``pool/adoption.py``) and is ahead of it by what waits in the outbox. A natural id
+that is a client's own value is held as ``digest:<hex>``; the value itself comes back with the next request.
+"""
+
+from collections.abc import Iterable, Iterator
+from typing import Final
+
+from config.settings import Settings
+from pool.ids import DIGEST_PREFIX, id_digest
+from pool.model import Binding, Natural, Source
+from pool.outbox import Outbox
+
+RETIRED_KEPT: Final = 4096
+
+
+def stored_id(natural: Natural) -> str:
+    """How a natural id is held and written: a client's own value only as its digest."""
+    return natural.value if natural.minted else DIGEST_PREFIX + natural.digest
+
+
+def wire_id(binding: Binding, natural: Natural | None = None) -> str | None:
+    """The id a binding's requests go out on; None while a client's value has not come back yet."""
+    if not binding.routed_id.startswith(DIGEST_PREFIX):
+        return binding.routed_id
+    if natural is not None and binding.routed_id == DIGEST_PREFIX + natural.digest:
+        binding.value = natural.value
+    return binding.value
+
+
+def is_natural(binding: Binding) -> bool:
+    return binding.source is Source.NATURAL
+
+
+class Bindings:
+    """The table, the ids retired for good, and what the store is still to be told."""
+
+    __slots__ = ("_by_key", "_durable", "_had_route", "_settings", "known", "outbox", "retired")
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self._by_key: dict[str, Binding] = {}
+        self._durable: dict[str, None] = {}  # those that count, and are written if bindings are
+        self._had_route: dict[str, None] = {}  # keys whose routed id was dropped: the next is a repin
+        self.known: set[str] = set()  # keys that the store has
+        self.retired: dict[str, int] = {}  # digest -> when
+        self.outbox = Outbox()
+
+    def reconfigure(self, settings: Settings) -> None:
+        self._settings = settings
+
+    # -- reading ----------------------------------------------------------------------------------
+    def get(self, key: str) -> Binding | None:
+        return self._by_key.get(key)
+
+    def __iter__(self) -> Iterator[Binding]:
+        return iter(tuple(self._by_key.values()))
+
+    def __len__(self) -> int:
+        return len(self._by_key)
+
+    def of(self, conversation: str) -> list[Binding]:
+        """All bindings of a conversation, whatever the provider and model."""
+        return [b for b in self._by_key.values() if b.key.startswith(f"{conversation}::")]
+
+    def durable(self) -> list[Binding]:
+        """Those that count against ``binding.max_count``."""
+        return [self._by_key[key] for key in self._durable]
+
+    def is_durable(self, key: str) -> bool:
+        return key in self._durable
+
+    def is_alive(self, binding: Binding, now: int) -> bool:
+        """Seed rule: idle no longer than the lease, and not struck out."""
+        if now - binding.last_seen_at > self._settings.binding.lease_ttl_ms:
+            return False
+        limit = self._settings.quarantine_for(binding.model).failures
+        return is_natural(binding) or binding.failures < limit
+
+    def had_route(self, key: str) -> bool:
+        return key in self._had_route
+
+    def is_retired(self, routed_id: str) -> bool:
+        return bool(self.retired) and id_digest(routed_id) in self.retired
+
+    def holder(self, digest: str) -> str | None:
+        """The conversation whose binding is a client's value with this digest."""
+        wanted = DIGEST_PREFIX + digest
+        for binding in self._by_key.values():
+            if binding.routed_id == wanted:
+                return binding.key.partition("::")[0]
+        return None
+
+    # -- deciding ---------------------------------------------------------------------------------
+    def put(self, binding: Binding, now: int) -> list[Binding]:
+        """Bind a conversation that has no binding; returns those that had to make room."""
+        self._by_key[binding.key] = binding
+        if not is_natural(binding):
+            return self.keep(binding, now)
+        return self._make_room(binding.key, now)
+
+    def keep(self, binding: Binding, now: int) -> list[Binding]:
+        """From now on it counts, and is written: a routed one, or a natural one's second turn."""
+        if binding.key in self._durable:
+            return []
+        self._durable[binding.key] = None
+        if self._settings.binding.persist:
+            self.outbox.bind(binding.key, now)
+        return self._make_room(binding.key, now)
+
+    def touch(self, binding: Binding, now: int, *, pressing: bool = False) -> None:
+        """Its measurements changed; ``pressing`` when that is a decision others should know."""
+        if binding.key in self._durable and self._settings.binding.persist:
+            self.outbox.touch(binding.key, now, pressing=pressing)
+
+    def retire(self, binding: Binding, now: int) -> None:
+        """Its routed id is never to be used again, by anyone."""
+        self.ban(binding.routed_id, now)
+        _remember(self._had_route, binding.key)
+        self._drop(binding.key)
+        if self._settings.binding.persist:
+            self.outbox.retire(binding.key, binding.routed_id, now)
+
+    def forget(self, binding: Binding, now: int) -> None:
+        """Drop a binding whose id stays usable for its conversation: a natural one."""
+        written = self._drop(binding.key)
+        if written and self._settings.binding.persist:
+            self.outbox.forget(binding.key, binding.routed_id, now)
+
+    def end(self, binding: Binding, now: int) -> None:
+        """Retire or forget, as its id demands."""
+        (self.forget if is_natural(binding) else self.retire)(binding, now)
+
+    def repin(self, binding: Binding, now: int) -> None:
+        """By command: a routed id is retired, a natural one is left as soon as a spare is ready."""
+        if binding.standby is not None:
+            self.ban(binding.standby, now)
+            binding.standby = None
+        _remember(self._had_route, binding.key)
+        if is_natural(binding):
+            binding.marked = True
+            self.touch(binding, now, pressing=True)
+        else:
+            self.retire(binding, now)
+
+    def prune(self, now: int) -> list[Binding]:
+        """Drop what has been idle for too long."""
+        dead = [binding for binding in self if not self.is_alive(binding, now)]
+        for binding in dead:
+            self.end(binding, now)
+        horizon = now - self._settings.binding.lease_ttl_ms
+        self.retired = {digest: at for digest, at in self.retired.items() if at >= horizon}
+        return dead
+
+    def ban(self, routed_id: str, now: int) -> None:
+        """Remember an id as retired."""
+        self.retired[id_digest(routed_id)] = now
+        while len(self.retired) > RETIRED_KEPT:
+            del self.retired[next(iter(self.retired))]
+
+    def settle_clock(self, now: int) -> None:
+        """After the clock stepped back: what was seen in the future was seen now."""
+        for binding in self:
+            if binding.last_seen_at > now:
+                binding.last_seen_at = now
+                self.touch(binding, now, pressing=True)
+
+    # -- adopting ---------------------------------------------------------------------------------
+    def mirror(self, binding: Binding) -> None:
+        """Take a binding over from the store."""
+        self._by_key[binding.key] = binding
+        self._durable[binding.key] = None
+
+    def lose(self, key: str) -> Binding | None:
+        """Drop a binding that the store does not have any more."""
+        binding = self._by_key.get(key)
+        if binding is not None:
+            if not is_natural(binding):
+                _remember(self._had_route, key)
+            self._drop(key)
+        return binding
+
+    def learn_retired(self, digests: Iterable[tuple[str, int]]) -> list[Binding]:
+        """Ids that others retired; drops and returns the bindings that still had one."""
+        new = [(digest, at) for digest, at in digests if digest not in self.retired]
+        self.retired.update(new)
+        names = {digest for digest, _ in new}
+        hit = [b for b in self if id_digest(b.routed_id) in names] if names else []
+        for binding in hit:
+            self.lose(binding.key)
+        for binding in self if names else ():
+            if binding.standby is not None and id_digest(binding.standby) in names:
+                binding.standby = None
+        return hit
+
+    def _drop(self, key: str) -> bool:
+        del self._by_key[key]
+        self.outbox.dropped(key)
+        counted = key in self._durable
+        self._durable.pop(key, None)
+        return counted
+
+    def _make_room(self, newest: str, now: int) -> list[Binding]:
+        """Evict what has been idle longest, durable ones and one-turn naturals each by their own cap."""
+        evicted: list[Binding] = []
+        if len(self._durable) > self._settings.binding.max_count:
+            evicted += _oldest(self.durable(), newest, self._settings.binding.max_count)
+        brief = len(self._by_key) - len(self._durable)
+        if brief > self._settings.conversation.max_count:
+            loose = [b for b in self._by_key.values() if b.key not in self._durable]
+            evicted += _oldest(loose, newest, self._settings.conversation.max_count)
+        for binding in evicted:
+            self.end(binding, now)
+        return evicted
+
+
+def _oldest(bindings: list[Binding], newest: str, keep: int) -> list[Binding]:
+    by_age = sorted((b for b in bindings if b.key != newest), key=lambda b: b.last_seen_at)
+    return by_age[: max(0, len(bindings) - keep)]
+
+
+def _remember(keys: dict[str, None], key: str) -> None:
+    keys.pop(key, None)
+    keys[key] = None
+    while len(keys) > RETIRED_KEPT:
+        del keys[next(iter(keys))]

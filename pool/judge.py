@@ -1,0 +1,129 @@
+"""Hands an outcome out: to the credential and the model, to the gateway as a whole, and to the id.
+
+The verdict names the id it was measured on. If the conversation has another by now, nothing changes.
+"""
+
+from pool.acquire import bind, bind_natural, routed_source
+from pool.bindings import is_natural, wire_id
+from pool.failover import settle
+from pool.model import Binding, Blame, Latency, Note, Outcome, Source, Start
+from pool.parts import Parts, key_of, model_of
+from pool.pauses import LIMIT_MS, Area, Reason
+from pool.retire import Effect, case_of, effect_of
+
+
+def observe(parts: Parts, start: Start, outcome: Outcome, now: int) -> list[Note]:
+    """What the outcome of one attempt changes."""
+    wish = start.wish
+    notes = _world(parts, start, outcome, now)
+    policy = parts.policy(model_of(wish))
+    if not policy.applied or not wish.turn or not wish.model or start.source is Source.NONE:
+        return notes
+    if start.replaced:
+        return notes  # the attempt that stands in for it settles both
+    if start.replaces is not None:
+        notes += settle(parts, start, now, refused=outcome.refused)
+        if outcome.refused:
+            return notes
+    elif outcome.replayed and outcome.refused:
+        parts.faults.replay_refused(model_of(wish), now)
+    binding = _measured(parts, start, outcome, now)
+    if binding is None:
+        if outcome.refused:
+            parts.faults.saw(model_of(wish), start.routed_id, now)
+        return notes
+    case = case_of(
+        outcome,
+        parts.settings,
+        wish.model,
+        natural=is_natural(binding),
+        first_turn=start.first_turn,
+        failures=binding.failures,
+        latency_retires=policy.latency_retires,
+    )
+    effect = effect_of(case)
+    if effect.bad and parts.faults.saw(model_of(wish), start.routed_id, now):
+        notes.append(parts.note("fault", wish, start.routed_id, spared=effect.value))
+        effect = Effect.SEEN
+    return notes + _apply(parts, start, binding, outcome, now, effect=effect)
+
+
+def _world(parts: Parts, start: Start, outcome: Outcome, now: int) -> list[Note]:
+    """What the outcome says about the credential, the limits and the model, whatever id it was on."""
+    wish = start.wish
+    payer = parts.payer(wish.scope)
+    notes = []
+    if outcome.accepted:
+        parts.refill.answered(model_of(wish), now)
+        ended = parts.pauses.credential_works(wish.provider, wish.scope)
+        if payer != wish.scope and parts.pauses.end(Reason.LIMIT, wish.provider, payer):
+            ended.append(Reason.LIMIT.value)
+        if ended:
+            notes.append(parts.note("resume", wish, reasons=ended))
+        return notes
+    area, until, reason = Area(wish.provider, wish.scope), None, Reason.CREDENTIAL
+    if outcome.unauthorized:
+        pass
+    elif outcome.blame is Blame.LIMIT:
+        area, until = Area(wish.provider, payer), now + round(outcome.pause_ms or LIMIT_MS)
+        reason = Reason.LIMIT
+    elif outcome.pause_ms:
+        area, until = Area(wish.provider, model=wish.model), now + round(outcome.pause_ms)
+        reason = Reason.RETRY_AFTER
+    else:
+        return notes
+    if parts.pauses.begin(area, until, reason):
+        notes.append(parts.note("pause", wish, reason=reason.value, until=until))
+    return notes
+
+
+def _measured(parts: Parts, start: Start, outcome: Outcome, now: int) -> Binding | None:
+    """The binding this attempt was measured on, if the conversation still has it."""
+    binding = parts.bindings.get(key_of(start.wish))
+    if binding is None and start.source is Source.NATURAL and outcome.accepted:
+        return bind_natural(parts, start.wish, now)  # it was dropped while this turn was under way
+    if binding is None or wire_id(binding, start.wish.natural) != start.routed_id:
+        return None
+    return binding
+
+
+def _apply(parts: Parts, start: Start, binding: Binding, outcome: Outcome, now: int, *, effect: Effect) -> list[Note]:
+    wish = start.wish
+    binding.last_seen_at = max(binding.last_seen_at, now)
+    binding.turns += outcome.accepted
+    if outcome.endpoint is not None:
+        binding.endpoint = outcome.endpoint
+    facts = {"latency_ms": outcome.latency_ms, "by": outcome.latency.value}
+    match effect:
+        case Effect.RETIRE:
+            return _retire(parts, start, binding, outcome, now)
+        case Effect.MARK:
+            news = not binding.marked
+            binding.marked, binding.failures = True, 0
+            parts.bindings.touch(binding, now, pressing=True)
+            return [parts.note("mark", wish, start.routed_id, **facts)] if news else []
+        case Effect.STRIKE:
+            binding.failures += 1
+            parts.bindings.touch(binding, now, pressing=True)
+            return [parts.note("strike", wish, start.routed_id, failures=binding.failures, **facts)]
+        case Effect.HEALTHY:
+            binding.failures = 0
+            if outcome.latency is Latency.UPSTREAM:
+                binding.upstream_ms, binding.verified_at = outcome.latency_ms, now
+        case Effect.SEEN:
+            pass
+    if is_natural(binding) and binding.turns == 0 and not binding.marked and binding.standby is None:
+        parts.bindings.forget(binding, now)  # nothing holds it there: its next turn may take a spare
+        return []
+    parts.bindings.touch(binding, now)
+    return []
+
+
+def _retire(parts: Parts, start: Start, binding: Binding, outcome: Outcome, now: int) -> list[Note]:
+    """A routed id is left for good; the conversation's standby, if it has one, takes its place."""
+    standby, left = binding.standby, binding.routed_id
+    parts.bindings.retire(binding, now)
+    if standby is not None:
+        bind(parts, start.wish, standby, routed_source(parts, start.wish), now)
+    reason = "refused" if outcome.refused else "slow"
+    return [parts.note("retire", start.wish, left, reason=reason, latency_ms=outcome.latency_ms)]

@@ -1,0 +1,63 @@
+"""What the pool consists of, in one hand: the rooms that decide are given this and nothing else."""
+
+from dataclasses import dataclass, field
+
+from config.settings import Settings
+from pool.bindings import Bindings
+from pool.faults import Faults
+from pool.ids import short
+from pool.inventory import Inventory
+from pool.model import ModelKey, Note, Stock, Wish, binding_key
+from pool.pauses import Pauses
+from pool.policy import Policy, Regime, policy_for
+from pool.refill import Refill
+
+
+@dataclass(slots=True)
+class Parts:
+    """One process's pool. ``shared_key``: probes are paid by a configured key, so their spares serve anyone."""
+
+    settings: Settings
+    inventory: Inventory
+    bindings: Bindings
+    refill: Refill
+    shared_key: bool = False
+    faults: Faults = field(default_factory=Faults)
+    pauses: Pauses = field(default_factory=Pauses)
+    regimes: dict[ModelKey, Regime] = field(default_factory=dict)
+    cooldown: dict[str, int] = field(default_factory=dict)  # binding key -> no search until
+    searching: dict[str, int] = field(default_factory=dict)  # binding key -> the search's deadline
+    notes: list[Note] = field(default_factory=list)
+
+    def policy(self, model: ModelKey) -> Policy:
+        return policy_for(self.settings, model, self.regimes.get(model, Regime.UNKNOWN))
+
+    def payer(self, scope: str) -> str:
+        """Whose credential pays for the probes of a scope, and so who may use their spares."""
+        return "" if self.shared_key else scope
+
+    def stock_for(self, wish: Wish) -> Stock:
+        """The stock that is refilled for a wish."""
+        return Stock(wish.provider, wish.model, self.payer(wish.scope), wish.shape)
+
+    def note(self, name: str, wish: Wish, routed_id: str | None = None, **facts: object) -> Note:
+        """A decision about a conversation; the id only as its digest."""
+        return note(name, wish.conversation, ModelKey(wish.provider, wish.model), routed_id, **facts)
+
+
+def key_of(wish: Wish) -> str:
+    return binding_key(wish.conversation, wish.provider, wish.model)
+
+
+def model_of(wish: Wish) -> ModelKey:
+    return ModelKey(wish.provider, wish.model)
+
+
+def note(name: str, conversation: str | None, model: ModelKey, routed_id: str | None = None, **facts: object) -> Note:
+    """A note in the one form they all have."""
+    shown: dict[str, object] = {"provider": model.provider, "model": model.model}
+    if conversation is not None:
+        shown["conversation"] = conversation
+    if routed_id is not None:
+        shown["id"] = short(routed_id)
+    return Note(name, shown | facts)

@@ -1,0 +1,127 @@
+"""Which probes to send now, and what their results are worth."""
+
+from collections.abc import Callable
+
+from pool.inventory import is_fresh
+from pool.model import ModelKey, Note, ProbeKind, ProbeResult, Spare, Stock
+from pool.parts import Parts, note
+from pool.pauses import DISTURBED_MS, LIMIT_MS, REJECTED_MS, Area, Reason
+from pool.refill import NOT_THE_IDS_FAULT, ProbeWish, Step, Supply
+
+CAPPED_MS = 60_000
+
+
+def supply(parts: Parts, stock: Stock, now: int) -> Supply:
+    """What is in reserve for a stock, what serves anyone included."""
+    ttl = parts.settings.pool.ttl_ms
+    stocks = {stock, stock._replace(scope="")}
+    fresh = sum(parts.inventory.fresh(one, now, ttl) for one in stocks)
+    stale = len(parts.inventory.stale(stock, now, ttl))
+    return Supply(fresh, stale, parts.policy(ModelKey(stock.provider, stock.model)).stock)
+
+
+def wants(parts: Parts, now: int) -> list[tuple[Stock, int]]:
+    """How many spares to move here from the store, by stock, before any is probed for."""
+    wanted: list[tuple[Stock, int]] = []
+    for stock in parts.refill.in_demand(now):
+        model = ModelKey(stock.provider, stock.model)
+        target = parts.policy(model).stock
+        for one in sorted({stock, stock._replace(scope="")}):
+            lacking = target - parts.inventory.count(one)
+            if lacking > 0:
+                wanted.append((one, lacking))
+    return wanted
+
+
+def plan(parts: Parts, now: int, payable: Callable[[Stock], bool]) -> list[ProbeWish]:
+    """At most one probe a provider."""
+    if not parts.settings.probe.enabled or parts.settings.routing.mode == "off":
+        return []
+    wishes: dict[str, ProbeWish] = {}
+    for stock in parts.refill.least_recent(parts.refill.in_demand(now)):
+        if stock.provider in wishes or not _allowed(parts, stock, now) or not payable(stock):
+            continue
+        if parts.refill.step(stock, supply(parts, stock, now), now) is Step.PROBE:
+            stale = parts.inventory.stale(stock, now, parts.settings.pool.ttl_ms)
+            wishes[stock.provider] = ProbeWish(stock, stale[0] if stale else None)
+    return list(wishes.values())
+
+
+def _allowed(parts: Parts, stock: Stock, now: int) -> bool:
+    model = ModelKey(stock.provider, stock.model)
+    interval = parts.settings.probe_for(stock.model).min_interval_ms
+    return (
+        parts.refill.may_probe(stock.provider, interval, now)
+        and parts.refill.is_live(model, now)
+        and parts.faults.until(model, now) is None
+        and parts.pauses.active(stock.provider, stock.scope, stock.model, now) is None
+    )
+
+
+def admit(parts: Parts, wish: ProbeWish, result: ProbeResult, now: int) -> list[Note]:
+    """Put a fast id into the reserve, drop a spare that is none, or heed what the probe was told."""
+    stock, spare = wish
+    latency = result.wall_ms if result.upstream_ms is None else result.upstream_ms
+    kept = False
+    if result.kind is ProbeKind.FAST:
+        if spare is not None:
+            kept = parts.inventory.verified(spare, latency, now)
+        else:
+            kept = parts.inventory.admit(Spare(result.id, stock, latency, now, now))
+    elif spare is not None and result.kind not in NOT_THE_IDS_FAULT:
+        parts.inventory.drop(spare)
+    parts.refill.result(stock, result.kind, now)
+    facts = {
+        "kind": result.kind.value,
+        "upstream_ms": result.upstream_ms,
+        "wall_ms": result.wall_ms,
+        "status": result.status,
+        "endpoint": result.endpoint,
+        "again": spare is not None,
+        "kept": kept,
+    }
+    probed = note("probe", None, ModelKey(stock.provider, stock.model), result.id, **facts)
+    return [probed, *heed(parts, stock, result, now)]
+
+
+def heed(parts: Parts, stock: Stock, result: ProbeResult, now: int) -> list[Note]:
+    """The pause that a probe's answer asks for, if any."""
+    given = None if result.retry_after_ms is None else now + round(result.retry_after_ms)
+    own = Area(stock.provider, stock.scope)
+    until: int | None
+    match result.kind:
+        case ProbeKind.LIMIT:
+            area, until, reason = own, given or now + LIMIT_MS, Reason.LIMIT
+        case ProbeKind.UNAUTHORIZED:
+            area, until, reason = own, None, Reason.UNAUTHORIZED
+        case ProbeKind.REJECTED:
+            area, until, reason = own._replace(model=stock.model), now + REJECTED_MS, Reason.REJECTED
+        case ProbeKind.OVERLOADED:
+            area, until = Area(stock.provider, model=stock.model), given
+            reason = Reason.RETRY_AFTER
+            if until is None:
+                return []
+        case _:
+            return []
+    if not parts.pauses.begin(area, until, reason):
+        return []
+    return [note("pause", None, ModelKey(stock.provider, stock.model), reason=reason.value, until=until)]
+
+
+def capped(parts: Parts, provider: str, now: int) -> list[Note]:
+    """This hour's probes are spent: ask again in a minute."""
+    news = parts.pauses.begin(Area(provider), now + CAPPED_MS, Reason.CAPPED)
+    return [note("pause", None, ModelKey(provider, ""), reason=Reason.CAPPED.value)] if news else []
+
+
+def disturbed(parts: Parts, now: int) -> list[Note]:
+    """The machine slept, or its addresses changed."""
+    parts.pauses.begin(Area(None), now + DISTURBED_MS, Reason.DISTURBED)
+    parts.bindings.settle_clock(now)
+    return [Note("disturbed", {"spares": parts.inventory.disturb(now)})]
+
+
+def freshest(parts: Parts, now: int) -> int:
+    """How many fresh spares there are in all."""
+    ttl = parts.settings.pool.ttl_ms
+    return sum(is_fresh(spare, now, ttl) for spare in parts.inventory.all())

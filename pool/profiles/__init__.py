@@ -1,0 +1,1 @@
+"""What a probe is and what passes, one file a profile."""

@@ -1,0 +1,1 @@
+"""Where the pool's knowledge is kept: the implementations of pool.ports.Store."""

@@ -1,0 +1,274 @@
+"""The attempts for one request: send, wait for the head, and either pour the answer or, once, try another id.
+
+A request is sent a second time only after an explicit refusal that was gathered before any byte of it reached the
+client. A connection that died after the request was written may have been billed, and is never replayed.
+"""
+
+import asyncio
+from typing import Any
+
+from aiohttp import web
+
+from pool.model import Natural
+from proxy import settle
+from proxy.daemon import Daemon
+from proxy.errors import ConnectFailed, ProxyError, UpstreamError, UpstreamTimedOut
+from proxy.exchange import Exchange
+from proxy.gateway import refusals, signals
+from proxy.gateway.fields import rewrite
+from proxy.incoming import Incoming
+from proxy.listener import ClientConnection
+from proxy.pour import Ended, Pour, cut
+from proxy.tap import Tap
+from proxy.timers import Timers
+from proxy.verdict import Seen, Stage, judge
+from proxy.wire.connection import Connection
+from proxy.wire.head import Field, ResponseHead, request_head, response_head
+
+# Statuses worth reading before they are relayed: the route may have said no where another would say yes.
+_REFUSALS = frozenset({429, 503, 529})
+_GATHER_MS = 80.0
+
+
+class Attempts:
+    """The upstream side of one exchange."""
+
+    def __init__(
+        self, daemon: Daemon, request: web.BaseRequest, client: ClientConnection, exchange: Exchange, incoming: Incoming
+    ) -> None:
+        self._daemon = daemon
+        self._request = request
+        self._client = client
+        self._exchange = exchange
+        self._incoming = incoming
+        self._connection: Connection | None = None
+        self._pour: Pour | None = None
+        self._timers: Timers | None = None
+
+    async def run(self, raw: list[Field]) -> bool:
+        """Make the attempts and relay the answer. Returns whether the client's connection can be used again."""
+        if self._incoming.complete:
+            return await self._attempt(raw)
+        # The body is still coming: it streams beside the wait for the answer, which may arrive first.
+        keep = False
+        async with asyncio.TaskGroup() as group:
+            pump: asyncio.Task[None] | None = None
+
+            def start_pump(connection: Connection) -> None:
+                nonlocal pump
+                pump = group.create_task(self._incoming.pump(connection), name="upload")
+
+            error: ProxyError | None = None
+            try:
+                keep = await self._attempt(raw, start_pump)
+            except ProxyError as exc:  # taken out by hand: a group would wrap it
+                error = exc
+            if pump is not None and not pump.done():
+                pump.cancel()
+                keep = False
+        if error is not None:
+            raise error
+        return keep
+
+    async def _attempt(self, raw: list[Field], start_pump: Any = None) -> bool:
+        exchange = self._exchange
+        while True:
+            connection, head = await self._ask(raw, start_pump)
+            if exchange.routed and self._refused(head) and await self._replaced(connection, head):
+                continue
+            return await self._relay(connection, head)
+
+    async def _ask(self, raw: list[Field], start_pump: Any) -> tuple[Connection, ResponseHead]:
+        """Send the request on one connection and wait for the head, without a deadline of our own."""
+        daemon, exchange, incoming = self._daemon, self._exchange, self._incoming
+        upstream = daemon.upstream
+        fields = self._fields(raw)
+        connection = upstream.take_idle()
+        if connection is None:
+            try:
+                connection = await upstream.acquire()
+            except UpstreamError as exc:
+                exchange.verdict = judge(Seen(settle.stage_of(exc)))
+                raise
+        self._connection = connection
+        exchange.attempts += 1
+        exchange.sent_ms = daemon.clock.mono_ms()
+        exchange.sent_at = daemon.clock.wall_ms()
+        connection.send(
+            exchange.method,
+            request_head(
+                exchange.method,
+                exchange.target.upstream,
+                upstream.origin.host_field,
+                fields,
+                chunked=incoming.chunked,
+            ),
+            incoming.framed(),
+            upload=not incoming.complete,
+        )
+        if start_pump is not None:
+            start_pump(connection)
+        if daemon.has_timers and self._timers is None:
+            self._timers = Timers(daemon, self._timed_out, lambda: self._connection)
+        try:
+            head = await connection.head()
+        except UpstreamError as exc:
+            exchange.verdict = judge(Seen(settle.stage_of(exc)))
+            if not exc.written:
+                raise ConnectFailed(exc.message) from None
+            raise
+        exchange.head_ms = daemon.clock.mono_ms()
+        exchange.status = head.status
+        return connection, head
+
+    def _fields(self, raw: list[Field]) -> list[Field]:
+        """The client's fields with the one session field that was decided."""
+        daemon, exchange = self._daemon, self._exchange
+        if not exchange.routed or daemon.observing or exchange.start is None:
+            if exchange.routed and exchange.start is not None and daemon.lacks_session(raw):
+                raw = [*raw, (daemon.session_header, exchange.start.wish.natural.value.encode("latin-1"))]
+            return rewrite(raw, session_header=daemon.session_header, session=None, parent=_nobody)
+        natural: Natural = exchange.start.wish.natural
+        exchange.rewrote = natural.minted or exchange.start.routed_id != natural.value
+        return rewrite(
+            raw,
+            session_header=daemon.session_header,
+            session=exchange.start.routed_id.encode("latin-1"),
+            parent=self._parent,
+        )
+
+    def _parent(self, value: bytes) -> bytes | None:
+        """The routed id of the conversation that started this one, if it lives here."""
+        daemon, exchange = self._daemon, self._exchange
+        label = daemon.registry.parent_label(exchange.scope, value)
+        if label is None:
+            return None
+        routed: str | None = daemon.routes.route_of(label, exchange.target.provider, None)
+        return routed.encode("latin-1") if routed is not None else None
+
+    def _refused(self, head: ResponseHead) -> bool:
+        return head.status in _REFUSALS or (head.status == 400 and self._exchange.rewrote)
+
+    async def _replaced(self, connection: Connection, head: ResponseHead) -> bool:
+        """Read a refusal; True when another id has taken the refused one's place and the request goes again."""
+        daemon, exchange, incoming = self._daemon, self._exchange, self._incoming
+        body = await connection.gathered(daemon.clock.seconds(_GATHER_MS))
+        exchange.signals = signals.read(head.fields, daemon.clock.wall_ms())
+        exchange.refusal = refusals.read(head.status, head.fields, body, daemon.clock.wall_ms())
+        verdict = judge(
+            Seen(Stage.REFUSED, head.status, refusal=exchange.refusal, rewrote=exchange.rewrote, stream=exchange.stream)
+        )
+        replayable = (
+            verdict.retires
+            and verdict.retryable
+            and not exchange.replayed
+            and not daemon.observing
+            and daemon.max_replays > 0
+            and incoming.complete
+            and incoming.size <= daemon.replay_max_bytes
+        )
+        if not replayable or exchange.start is None:
+            return False
+        start = daemon.routes.replace(exchange.start, daemon.clock.wall_ms())
+        if start is None:
+            return False
+        exchange.verdict = verdict
+        exchange.ended = Ended.COMPLETE
+        settle.observe(daemon, exchange)
+        exchange.start = start
+        exchange.replayed = True
+        exchange.refusal = exchange.verdict = exchange.ended = exchange.signals = None
+        self._connection = None
+        daemon.upstream.release(connection)
+        return True
+
+    async def _relay(self, connection: Connection, head: ResponseHead) -> bool:
+        """Pour the answer. After the first byte of it nothing but its own outcome leaves here."""
+        daemon, exchange, request = self._daemon, self._exchange, self._request
+        if exchange.signals is None:
+            exchange.signals = signals.read(head.fields, exchange.at)
+        transport = request.transport
+        if transport is None or transport.is_closing():
+            exchange.ended = Ended.CLIENT_GONE
+            return False
+        bare = request.version < (1, 1) and head.framing.delimited
+        framed = head.framing.delimited and request.version >= (1, 1)
+        keep = framed and request.keep_alive and not daemon.stopping and self._incoming.arrived
+        exchange.head = head
+        exchange.tap = _tap_for(head, daemon)
+        pour = Pour(transport, connection, exchange.tap.feed if exchange.tap is not None else None, bare=bare)
+        self._pour = self._client.pour = pour
+        extra = self._extra()
+        request.writer.output_size = 1
+        pour.start(response_head(head, extra, close=not keep, dechunk=bare))
+        self._incoming.drop()
+        ended = await pour.wait()
+        self._client.pour = None
+        exchange.ended = ended
+        if ended is not Ended.COMPLETE:
+            connection.abort()
+            await cut(transport, framed=framed)
+            return False
+        return keep
+
+    def _extra(self) -> tuple[Field, ...]:
+        """The fields that ocpool adds to an answer, and no others."""
+        daemon, exchange = self._daemon, self._exchange
+        if not daemon.expose or exchange.start is None or exchange.resolved is None:
+            return ()
+        return (
+            (b"x-ocpool-conversation", exchange.resolved.conversation.label.encode()),
+            (b"x-ocpool-match", (exchange.match or "").encode("latin-1", "replace")),
+            (b"x-ocpool-route", exchange.start.source.value.encode()),
+        )
+
+    def _timed_out(self, setting: str) -> None:
+        """A limit that the user set has passed: before the head a 504, afterwards an abort."""
+        if self._pour is not None:
+            self._pour.stop(Ended.STOPPED)
+        elif self._connection is not None:
+            self._connection.fail(UpstreamTimedOut(f"The upstream was silent for longer than {setting}.", written=True))
+
+    def cancelled(self) -> None:
+        """The client left, or the daemon's grace ended. An answer that was over already stays over."""
+        exchange, pour = self._exchange, self._pour
+        if pour is not None and pour.ended is not None:
+            exchange.ended = pour.ended
+        else:
+            exchange.ended = Ended.STOPPED if self._daemon.aborting else Ended.CLIENT_GONE
+
+    def finish(self) -> None:
+        """Give the connection back, or drop it, and note what passed."""
+        exchange = self._exchange
+        if self._timers is not None:
+            self._timers.stop()
+        if self._pour is not None:
+            exchange.bytes_out = self._pour.bytes
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            if self._pour is not None and self._pour.ended is None:
+                connection.abort()
+            self._daemon.upstream.release(connection)
+        exchange.bytes_in = self._incoming.size
+        if exchange.verdict is None:
+            exchange.verdict = settle.verdict_of(exchange)
+
+
+def _nobody(_value: bytes) -> bytes | None:
+    return None
+
+
+def _tap_for(head: ResponseHead, daemon: Daemon) -> Tap | None:
+    """A tap for what can be read as it passes: not for compressed answers, which are counted as unread.
+
+    An error is kept whatever it is, because somebody is to blame for it.
+    """
+    if head.status >= 400:
+        return Tap(daemon.clock.mono_ms, stream=False)
+    coding = head.get(b"content-encoding")
+    if coding is not None and coding.strip().lower() not in {b"", b"identity"}:
+        return None
+    kind = (head.get(b"content-type") or b"").lower()
+    if b"event-stream" in kind:
+        return Tap(daemon.clock.mono_ms, stream=True)
+    return Tap(daemon.clock.mono_ms, stream=False) if b"json" in kind else None

@@ -1,0 +1,1 @@
+"""Which conversation a request belongs to, read from what the client sent."""

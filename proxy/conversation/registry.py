@@ -1,0 +1,206 @@
+"""The conversations that are known: found, begun, counted, and forgotten in time.
+
+Labels are derived, so to forget a conversation costs its counters and nothing of its identity. All of this is in
+memory; what must outlive the process is the pool's.
+"""
+
+from collections import OrderedDict
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import NamedTuple, Protocol
+
+from config.settings import Settings
+from pool.model import Natural, Shape
+from proxy.conversation.body import BodyFacts
+from proxy.conversation.ids import NEW, Reading
+from proxy.conversation.labels import TELLING_LENGTH, identity, identity_of, is_label, label_of, new_label
+from proxy.conversation.naturals import Naturals, mint, shape_of
+from proxy.conversation.precedence import OURS, PRECEDENCE, Kind, Where
+from proxy.conversation.side import is_side_call, looks_aside
+
+MODELS_KEPT = 16  # models of one conversation that are remembered
+CLAIMS_PER_CONVERSATION = 8  # claims on clients' values that are remembered past their conversations
+
+_SESSION_SIGNALS = tuple(name for row in PRECEDENCE if row.where is Where.FIELD and row.rank > 0 for name in row.names)
+
+
+@dataclass(slots=True)
+class Conversation:
+    """One conversation of one scope. ``parent`` is a label, for display. ``known`` is False for rank 11."""
+
+    label: str
+    scope: str
+    natural: Natural = field(repr=False)
+    shape: Shape
+    match: str
+    first_seen_at: int
+    last_seen_at: int
+    in_flight: int = 0
+    turns: int = 0
+    models: dict[str, bool] = field(default_factory=dict)
+    parent: str | None = None
+    known: bool = True
+
+
+class Resolved(NamedTuple):
+    """Where a request belongs. ``turn`` is what ``Wish.turn`` wants: neither a side call nor unrecognised."""
+
+    conversation: Conversation
+    side: bool
+    turn: bool
+
+
+class Evidence(Protocol):
+    """Rank 10: what a request's content proves. Asked where no id owns the request."""
+
+    def label_of(self, reading: Reading, scope: str, facts: BodyFacts | None, now: int) -> str | None:
+        """The label of the conversation that this content continues; None when nothing is proven."""
+
+
+class Registry:
+    """Every conversation by its label; of the idle ones at most ``conversation.max_count``, the latest used.
+
+    A conversation with a request in flight is never forgotten, so their number is bounded by the listener's.
+    """
+
+    def __init__(
+        self,
+        settings: Settings,
+        secret: bytes,
+        holder: Callable[[str], str | None],
+        evidence: Evidence | None = None,
+    ) -> None:
+        self._secret = secret
+        self._evidence = evidence
+        self._all: dict[str, Conversation] = {}
+        self._idle: OrderedDict[str, Conversation] = OrderedDict()  # the longest idle first
+        self._naturals = Naturals(secret, holder, 0)
+        self.reconfigure(settings)
+
+    def __len__(self) -> int:
+        return len(self._all)
+
+    def reconfigure(self, settings: Settings) -> None:
+        """Take the limits of new settings; what is beyond them goes with the next request."""
+        self._max_count = settings.conversation.max_count
+        self._idle_ttl_ms = settings.conversation.idle_ttl_ms
+        self._naturals.remember = self._max_count * CLAIMS_PER_CONVERSATION
+
+    def resolve(self, reading: Reading, scope: str, provider: str, facts: BodyFacts | None, now: int) -> Resolved:
+        """Find or begin the request's conversation, with one more in flight. Every call is owed one ``done``."""
+        self._forget(now)
+        label = self._label(reading, scope, facts, now)
+        if label is None:
+            return Resolved(self.unnamed(scope, provider, now), reading.side, False)
+        conversation = self._all.get(label)
+        if conversation is None:
+            conversation = self._begin(label, reading, scope, now)
+            self._forget(now)
+        conversation.match = reading.match
+        conversation.last_seen_at = now
+        conversation.in_flight += 1
+        self._idle.pop(label, None)
+        side = is_side_call(conversation.models, facts, reading)
+        if not side and facts is not None and facts.model is not None:
+            _note_model(conversation.models, facts.model, not looks_aside(facts))
+        return Resolved(conversation, side, not side)
+
+    def done(self, resolved: Resolved, now: int, completed: bool) -> None:
+        """The request is over. A turn counts when it was ``completed``."""
+        conversation = resolved.conversation
+        if conversation.in_flight == 0 or self._all.get(conversation.label) is not conversation:
+            return
+        conversation.in_flight -= 1
+        conversation.last_seen_at = now
+        if resolved.turn and completed:
+            conversation.turns += 1
+        if conversation.in_flight == 0:
+            self._idle[conversation.label] = conversation
+            self._forget(now)
+
+    def unnamed(self, scope: str, provider: str, now: int) -> Conversation:
+        """For a request that names nothing: the minted id of its scope and provider, under a label of its own.
+
+        Nothing of it is kept. A client that sends the label back from then on has begun a conversation.
+        """
+        label = new_label(self._secret, scope)
+        natural = _unnamed(self._secret, scope, provider)
+        return Conversation(label, scope, natural, Shape.UUID, NEW, now, now, known=False)
+
+    def by_label(self, label: str) -> Conversation | None:
+        """The conversation with this label, if it is known."""
+        return self._all.get(label)
+
+    def parent_label(self, scope: str, value: bytes) -> str | None:
+        """The label of the known conversation that the value of a parent field names, in the same scope."""
+        text = value.decode("utf-8", "replace").strip(" \t")
+        return self._parent(scope, text) if text else None
+
+    def view(self, now: int) -> list[dict[str, object]]:
+        """The known conversations, the latest used first, as ``/-/status`` shows them; no client's value in it."""
+        latest = sorted(self._all.values(), key=lambda conversation: -conversation.last_seen_at)
+        return [
+            {
+                "label": conversation.label,
+                "match": conversation.match,
+                "turns": conversation.turns,
+                "in_flight": conversation.in_flight,
+                "models": list(conversation.models),
+                "parent": conversation.parent,
+                "natural": "minted" if conversation.natural.minted else "client",
+                "age_ms": max(0, now - conversation.first_seen_at),
+                "idle_ms": 0 if conversation.in_flight else max(0, now - conversation.last_seen_at),
+            }
+            for conversation in latest
+        ]
+
+    def _label(self, reading: Reading, scope: str, facts: BodyFacts | None, now: int) -> str | None:
+        if reading.kind is not Kind.OWNER and self._evidence is not None:
+            proven = self._evidence.label_of(reading, scope, facts, now)
+            if proven is not None:
+                return proven
+        if reading.kind is Kind.NONE:
+            return None
+        if reading.signal == OURS and is_label(self._secret, scope, reading.value):
+            return reading.value
+        return label_of(self._secret, scope, identity_of(reading))
+
+    def _begin(self, label: str, reading: Reading, scope: str, now: int) -> Conversation:
+        shape = shape_of(reading.session, reading.value)
+        natural = self._naturals.fix(label, reading.session, shape)
+        conversation = Conversation(label, scope, natural, shape, reading.match, now, now)
+        if reading.parent is not None:
+            conversation.parent = self._parent(scope, reading.parent)
+        self._all[label] = conversation
+        return conversation
+
+    def _parent(self, scope: str, value: str) -> str | None:
+        for signal in _SESSION_SIGNALS:
+            label = label_of(self._secret, scope, identity(signal, value))
+            if label in self._all:
+                return label
+            if len(value) >= TELLING_LENGTH:
+                break
+        return None
+
+    def _forget(self, now: int) -> None:
+        """Drop what was idle for too long, and of the rest what is over the bound."""
+        idle = self._idle
+        while idle:
+            oldest = next(iter(idle.values()))
+            if len(self._all) <= self._max_count and now - oldest.last_seen_at < self._idle_ttl_ms:
+                break
+            del idle[oldest.label], self._all[oldest.label]
+            self._naturals.release(oldest.natural)
+
+
+@lru_cache(maxsize=256)
+def _unnamed(secret: bytes, scope: str, provider: str) -> Natural:
+    return mint(secret, f"unnamed\0{scope}\0{provider}", Shape.UUID)
+
+
+def _note_model(models: dict[str, bool], model: str, real: bool) -> None:
+    models[model] = models.get(model, False) or real
+    if len(models) > MODELS_KEPT:
+        del models[next(iter(models))]

@@ -1,0 +1,172 @@
+"""The parts of a running daemon and the settings they obey. Everything else reads them here; nothing is global."""
+
+import urllib.request
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from config.load import Loaded
+from config.settings import Settings
+from pool.clock import Clock
+from pool.keeper import Keeper
+from pool.model import Note, Start
+from pool.ports import Store
+from pool.routes import Routes
+from proxy.conversation.registry import Registry
+from proxy.conversation.rules import NO_RULES, Rules
+from proxy.errors import ProxyError
+from proxy.exchange import Exchange
+from proxy.gateway.fields import has_session_field
+from proxy.gateway.paths import Target, base_path
+from proxy.guard import Guard
+from proxy.incoming import Buffers
+from proxy.insight.events import EventLog
+from proxy.insight.metrics import Metrics
+from proxy.logs import log
+from proxy.prober import Prober
+from proxy.targets import Targets
+from proxy.wire.head import Field
+from proxy.wire.pool import Upstream
+
+
+@dataclass
+class Daemon:
+    """One daemon. ``reconfigure`` compiles what the request path asks of the settings."""
+
+    settings: Settings
+    clock: Clock
+    secret: bytes
+    store: Store
+    upstream: Upstream
+    events: EventLog
+    routes: Routes
+    registry: Registry
+    keeper: Keeper
+    targets: Targets
+    prober: Prober
+    metrics: Metrics = field(default_factory=Metrics)
+    loaded: Loaded | None = None
+    started_at: int = 0
+    address: str = ""
+    ready: bool = False
+    stopping: bool = False
+    aborting: bool = False
+    problems: dict[str, str] = field(default_factory=dict)  # what is wrong, by part, for status and ready
+    in_flight: set[Any] = field(default_factory=set)
+    refresh: Callable[[], None] | None = None  # asks the refill for a cycle now; set by upkeep
+    search: Callable[[Start], Awaitable[Start]] | None = None  # the budgeted acquisition; set by upkeep
+
+    def __post_init__(self) -> None:
+        self.started_at = self.clock.wall_ms()
+        self.buffers = Buffers(self.settings.listen.max_buffered_bytes)
+        self._compile(self.settings)
+
+    def _compile(self, settings: Settings) -> None:
+        self.settings = settings
+        self.guard = Guard.of(settings)
+        self.rules = Rules.compile(settings.conversation.rules) if settings.conversation.rules else NO_RULES
+        self.default_path = settings.upstream.default_path
+        self.base_path = base_path(settings.upstream.base_url)
+        self.session_header = settings.upstream.session_header.encode("latin-1")
+        self.max_body_bytes = settings.listen.max_body_bytes
+        self.buffers.limit = settings.listen.max_buffered_bytes
+        self.max_replays = settings.recovery.max_replays
+        self.replay_max_bytes = settings.recovery.replay_max_bytes
+        self.fill_missing = settings.routing.fill_missing_session and settings.routing.mode != "off"
+        self.observing = settings.routing.mode == "observe"
+        self.expose = settings.headers.expose
+        self.has_timers = bool(settings.stall.idle_timeout_ms or settings.stall.total_timeout_ms)
+        self._apis = frozenset(settings.routing.apis) if settings.routing.mode != "off" else frozenset()
+        self._providers = frozenset(settings.routing.providers)
+        self._models = frozenset(settings.routing.models)
+
+    def reconfigure(self, loaded: Loaded) -> None:
+        """Obey other settings from the next request on."""
+        self.loaded = loaded
+        self._compile(loaded.settings)
+        self.routes.reconfigure(loaded.settings, shared_key=loaded.settings.probe.api_key is not None)
+        self.registry.reconfigure(loaded.settings)
+        self.keeper.reconfigure(loaded.settings)
+        self.targets.reconfigure(loaded.settings)
+        self.prober.reconfigure(loaded.settings)
+
+    def routed(self, target: Target) -> bool:
+        """Does this target get a conversation's id? By API and provider; ``routing.mode = off`` routes nothing."""
+        return target.api in self._apis and target.provider in self._providers
+
+    def serves_model(self, model: str) -> bool:
+        """Is the model on ``routing.models``, or is there no such list?"""
+        return not self._models or model in self._models
+
+    def lacks_session(self, fields: list[Field]) -> bool:
+        """Must the session field be filled in although nothing else is changed?"""
+        return self.fill_missing and not has_session_field(fields)
+
+    def note(self, note: Note, exchange: Exchange | None = None) -> None:
+        """Log a decision of the pool."""
+        facts = dict(note.facts)
+        if exchange is not None:
+            facts.setdefault("request", exchange.id)
+        self.metrics.count("decisions", decision=note.name)
+        if note.name == "retire":
+            self.metrics.count(
+                "retirements",
+                provider=facts.get("provider", ""),
+                model=facts.get("model", ""),
+                reason=facts.get("reason", ""),
+            )
+        self.events.emit(note.name, **facts)
+
+    def refused(self, error: ProxyError) -> None:
+        """Note an answer of our own, with its cause, where the client's own log would not show it."""
+        self.metrics.count("errors", code=error.code)
+        if error.status >= 500:
+            log.warning("request not relayed", code=error.code, reason=error.message)
+        else:
+            log.info("request refused", code=error.code, reason=error.message)
+
+    def trouble(self, what: str, exc: BaseException) -> None:
+        """Something that should not have happened; traffic goes on."""
+        log.error(what, exc_info=exc)
+
+    def problem(self, part: str, text: str | None) -> None:
+        """One clear line when a part starts or stops working; ``status`` shows it meanwhile."""
+        if text == self.problems.get(part):
+            return
+        if text is None:
+            self.problems.pop(part, None)
+            log.info("works again", part=part)
+        else:
+            self.problems[part] = text
+            log.warning(text, part=part)
+
+
+def upstream_of(settings: Settings, clock: Clock) -> Upstream:
+    """The upstream that the settings describe.
+
+    Raises:
+        OSError: ``upstream.ca_file`` cannot be read.
+    """
+    section = settings.upstream
+    return Upstream(
+        section.base_url,
+        clock=clock,
+        connect_timeout_ms=section.connect_timeout_ms,
+        keepalive_ms=section.keepalive_ms,
+        ca_file=Path(section.ca_file) if section.ca_file is not None else None,
+        proxy=_proxy_of(settings),
+    )
+
+
+def _proxy_of(settings: Settings) -> str | None:
+    """The HTTP proxy to use: none unless the setting names one, or says ``env`` and the environment does."""
+    named = settings.upstream.proxy
+    if named != "env":
+        return named
+    host = settings.upstream.base_url.partition("://")[2].partition("/")[0]
+    if urllib.request.proxy_bypass_environment(host):  # type: ignore[attr-defined]
+        return None
+    scheme = settings.upstream.base_url.partition("://")[0]
+    found = urllib.request.getproxies_environment()
+    return found.get(scheme) or found.get("all")

@@ -1,0 +1,65 @@
+"""What is known of one request while it passes: facts only, filled in by each step and read by ``settle``."""
+
+from dataclasses import dataclass
+
+from pool.model import Start
+from proxy.conversation.body import BodyFacts
+from proxy.conversation.registry import Resolved
+from proxy.errors import ProxyError
+from proxy.gateway.paths import Target
+from proxy.gateway.refusals import Refusal
+from proxy.gateway.signals import Signals
+from proxy.pour import Ended
+from proxy.tap import Tap
+from proxy.verdict import Verdict
+from proxy.wire.head import ResponseHead
+
+
+@dataclass(slots=True)
+class Exchange:
+    """One client request and all attempts made for it. ``_ms`` instants are monotonic, ``at`` is unix time."""
+
+    id: int
+    at: int
+    began_ms: float
+    method: bytes
+    target: Target
+    routed: bool = False
+    scope: str = ""
+    facts: BodyFacts | None = None
+    resolved: Resolved | None = None
+    match: str | None = None
+    start: Start | None = None
+    rewrote: bool = False  # the session field that left is not the client's own
+    attempts: int = 0
+    replayed: bool = False
+    bytes_in: int = 0
+    connected_new: bool = False
+    sent_ms: float = 0.0
+    sent_at: int = 0
+    head_ms: float | None = None
+    status: int | None = None
+    head: ResponseHead | None = None
+    signals: Signals | None = None
+    refusal: Refusal | None = None
+    tap: Tap | None = None
+    bytes_out: int = 0
+    ended: Ended | None = None
+    error: ProxyError | None = None
+    verdict: Verdict | None = None
+    observed: bool = False  # the pool has heard of the last attempt
+
+    @property
+    def label(self) -> str | None:
+        """The conversation's opaque label."""
+        return self.resolved.conversation.label if self.resolved is not None else None
+
+    @property
+    def model(self) -> str | None:
+        """The model the body names."""
+        return self.facts.model if self.facts is not None else None
+
+    @property
+    def stream(self) -> bool:
+        """Did the client ask for a stream?"""
+        return self.facts is not None and self.facts.stream

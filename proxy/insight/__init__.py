@@ -1,0 +1,1 @@
+"""What an operator can see afterwards: the event log and the metrics."""

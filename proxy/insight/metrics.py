@@ -1,0 +1,122 @@
+"""Counters and histograms as plain dictionaries: what the hot path pays is one increment.
+
+Prometheus' text is made from a snapshot when somebody asks for it (``exposition.py``), never before.
+
+    python -m proxy.insight.metrics --write docs/metrics.md
+"""
+
+import sys
+from bisect import bisect_left
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from proxy.insight.catalog import BY_NAME, Kind, markdown
+
+MAX_SERIES = 500  # of one metric: a client chooses the model's name, so it must not choose our memory
+OTHER = "other"
+
+Labels = tuple[tuple[str, object], ...]
+
+
+@dataclass(slots=True)
+class Spread:
+    """One histogram's series: how many fell into each bucket (the last is beyond all bounds), and their sum."""
+
+    counts: list[int]
+    sum_ms: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """A copy of all series at one instant, to be rendered elsewhere."""
+
+    counts: dict[tuple[str, Labels], float]
+    spreads: dict[tuple[str, Labels], Spread]
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """A value that somebody else keeps, read when it was asked for; for gauges and unlabelled counters."""
+
+    name: str
+    value: float
+    labels: dict[str, str] = field(default_factory=dict)
+
+
+class Metrics:
+    """What is counted. Names and labels are those of the catalog; an unknown name is kept but never shown."""
+
+    def __init__(self) -> None:
+        self._counts: dict[tuple[str, Labels], float] = {}
+        self._spreads: dict[tuple[str, Labels], Spread] = {}
+        self._series: dict[str, int] = {}
+
+    def count(self, name: str, amount: float = 1, /, **labels: object) -> None:
+        """Add to a counter. Never raises."""
+        key = (name, tuple(labels.items()))
+        found = self._counts.get(key)
+        if found is None:
+            key = self._admitted(name, labels)
+            found = self._counts.get(key, 0.0)
+        self._counts[key] = found + amount
+
+    def observe(self, name: str, ms: float, /, **labels: object) -> None:
+        """Note a duration in milliseconds. Never raises."""
+        key = (name, tuple(labels.items()))
+        spread = self._spreads.get(key)
+        if spread is None:
+            key = self._admitted(name, labels)
+            spread = self._spreads.get(key)
+            if spread is None:
+                spread = self._spreads[key] = Spread([0] * (len(_bounds(name)) + 1))
+        spread.counts[bisect_left(_bounds(name), ms)] += 1
+        spread.sum_ms += ms
+
+    def snapshot(self) -> Snapshot:
+        """A copy of what was counted so far."""
+        spreads = {key: Spread(spread.counts.copy(), spread.sum_ms) for key, spread in self._spreads.items()}
+        return Snapshot(self._counts.copy(), spreads)
+
+    def undeclared(self) -> set[str]:
+        """Names in use that the catalog does not know, or not with these labels: a mistake in the code."""
+        used = {key for series in (self._counts, self._spreads) for key in series}
+        return {name for name, labels in used if not _declared(name, labels)}
+
+    def render(self, readings: Iterable[Reading] = ()) -> bytes:
+        """Prometheus' text. Imports prometheus-client, which takes a tenth of a second the first time."""
+        from proxy.insight.exposition import expose  # noqa: PLC0415 - only who scrapes pays for it
+
+        return expose(self.snapshot(), readings)
+
+    def _admitted(self, name: str, labels: dict[str, object]) -> tuple[str, Labels]:
+        """The key of a new series; beyond ``MAX_SERIES`` the rest of a provider shares one."""
+        seen = self._series.get(name, 0)
+        if seen >= MAX_SERIES:
+            kept = ((label, value if label == "provider" else OTHER) for label, value in labels.items())
+            return (name, tuple(kept))
+        self._series[name] = seen + 1
+        return (name, tuple(labels.items()))
+
+
+def _bounds(name: str) -> tuple[float, ...]:
+    metric = BY_NAME.get(name)
+    return metric.buckets_ms if metric is not None else ()
+
+
+def _declared(name: str, labels: Labels) -> bool:
+    metric = BY_NAME.get(name)
+    return metric is not None and metric.kind is not Kind.GAUGE and {*metric.labels} == {key for key, _ in labels}
+
+
+def main(arguments: list[str]) -> int:
+    """Write, or without ``--write`` print, the documentation of all metrics."""
+    if arguments[:1] == ["--write"] and len(arguments) == 2:
+        Path(arguments[1]).write_text(markdown(), encoding="utf-8")
+        return 0
+    sys.stdout.write(markdown())
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,131 @@
+"""What may leave the process in a log line, an event, a metric or a status page, and what is masked.
+
+Code that writes a fact is expected to pass a digest where the fact is an id, and no credential at all. The
+``Redactor`` is the last line of defence behind that: it runs off the hot path, on every line that is written.
+"""
+
+import hashlib
+import re
+from collections import deque
+from collections.abc import Iterable, Iterator, Mapping
+
+MASK = "[redacted]"
+SHORTEST = 12  # characters of the shortest thing the patterns below mask, but for paths
+LONGEST = 2000  # characters of one fact: a client chooses some of them
+
+_SECRET_NAMES = frozenset(
+    {
+        "api_key", "apikey", "authorization", "cookie", "password", "proxy_authorization", "secret",
+        "set_cookie", "token", "x_api_key", "x_goog_api_key", "x_ocpool_token",
+    }
+)  # fmt: skip
+_REQUEST_NAMES = frozenset({"log_id"})  # the gateway's own request number: support asks for it, it owns nothing
+
+_PLAIN = (bool, int, float)
+_FITS = (-(2**63), 2**64 - 1)  # what JSON encoders take
+
+_SCHEME = re.compile(r"\b(bearer|basic|digest)\s+[A-Za-z0-9._~+/=-]{6,}", re.IGNORECASE)
+_KEY = re.compile(r"\b(?:sk|pk|rk|oc_sk|gsk|xai|ghp|AIza)[-_][A-Za-z0-9_-]{12,}")
+_QUERY = re.compile(r"([?&](?:api[_-]?key|key|token|access_token|secret)=)[^&\s\"']+", re.IGNORECASE)
+_USERINFO = re.compile(r"(\b[a-z][a-z0-9+.-]*://)[^/\s@\"']+@", re.IGNORECASE)
+_PATH_TOKEN = re.compile(r"/t/[^/\s?\"']+")
+_ID = re.compile(
+    r"\bses_[0-9A-Za-z]{26}\b|\b[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b", re.IGNORECASE
+)
+
+
+def digest(value: str | bytes) -> str:
+    """The first 8 hex digits of SHA-256: enough to recognise an id by, useless to send as one."""
+    raw = value.encode("utf-8", "surrogateescape") if isinstance(value, str) else value
+    return hashlib.sha256(raw).hexdigest()[:8]
+
+
+class Redactor:
+    """Masks credentials, planted secrets and full ids in text and in facts; what comes out can be written as JSON.
+
+    ``secrets`` are values that must not appear anywhere; ``learn`` adds one while running, and the oldest
+    learned ones are forgotten beyond ``remember``. Values under 6 characters are ignored: they would mask
+    ordinary words.
+    """
+
+    def __init__(self, secrets: Iterable[str] = (), *, remember: int = 64) -> None:
+        self._fixed = {secret for secret in secrets if len(secret) >= 6}
+        self._learned: deque[str] = deque(maxlen=remember)
+        self._pattern = self._compile()
+
+    def learn(self, secret: str) -> None:
+        """Mask this value from now on."""
+        if len(secret) >= 6 and secret not in self._fixed and secret not in self._learned:
+            self._learned.append(secret)
+            self._pattern = self._compile()
+
+    def text(self, text: str, *, ids: bool = True) -> str:
+        """The text with everything secret masked; ``ids`` turns full session ids into their digests."""
+        if self._pattern is not None:
+            text = self._pattern.sub(MASK, text)
+        if text.isalnum() or (len(text) < SHORTEST and "/" not in text):
+            return text  # every pattern below has a separator in it
+        text = _SCHEME.sub(lambda found: f"{found[1]} {MASK}", text)
+        text = _KEY.sub(MASK, text)
+        if "/" in text or "?" in text:
+            text = _USERINFO.sub(rf"\1{MASK}@", text)
+            text = _PATH_TOKEN.sub(f"/t/{MASK}", text)
+            text = _QUERY.sub(rf"\1{MASK}", text)
+        return _ID.sub(lambda found: f"id:{digest(found[0])}", text) if ids else text
+
+    def facts(self, facts: Mapping[str, object]) -> dict[str, object]:
+        """The same facts, masked at every level; a fact whose name is a credential's is masked whole."""
+        return {_utf8(str(name)): self._fact(str(name), value) for name, value in facts.items()}
+
+    def _fact(self, name: str, value: object) -> object:
+        if value is None or isinstance(value, _PLAIN):
+            return value if not isinstance(value, int) or _FITS[0] <= value <= _FITS[1] else str(value)
+        if name.lower().replace("-", "_") in _SECRET_NAMES:
+            return MASK
+        if isinstance(value, str):
+            return self._string(str(value), ids=name not in _REQUEST_NAMES)
+        if isinstance(value, Mapping):
+            return self.facts(value)
+        if isinstance(value, list | tuple | set | frozenset):
+            return [self._fact(name, item) for item in value]
+        return self._string(_shown(value), ids=True)
+
+    def _string(self, value: str, *, ids: bool) -> str:
+        masked = self.text(_utf8(value[: 4 * LONGEST]), ids=ids)
+        return masked if len(masked) <= LONGEST else f"{masked[:LONGEST]}..."
+
+    def _compile(self) -> re.Pattern[str] | None:
+        known = sorted({*self._fixed, *self._learned}, key=len, reverse=True)
+        return re.compile("|".join(map(re.escape, known))) if known else None
+
+
+def _utf8(text: str) -> str:
+    """Text without lone surrogates, which are no JSON."""
+    return text if text.isascii() else text.encode("utf-8", "replace").decode()
+
+
+def secrets_in(tree: object) -> Iterator[str]:
+    """Every secret value of a settings tree: pydantic's ``SecretStr``, found by its one method."""
+    reveal = getattr(tree, "get_secret_value", None)
+    if callable(reveal):
+        yield str(reveal())
+        return
+    if isinstance(tree, Mapping):
+        children: Iterable[object] = [*tree.keys(), *tree.values()]
+    elif isinstance(tree, list | tuple):
+        children = tree
+    elif declared := getattr(type(tree), "model_fields", None):
+        children = [getattr(tree, name) for name in declared]
+    else:
+        return
+    for child in children:
+        yield from secrets_in(child)
+
+
+def _shown(value: object) -> str:
+    if isinstance(value, bytes):
+        return value.decode("utf-8", "replace")
+    try:
+        return repr(value)
+    except Exception:  # noqa: BLE001 - a repr that raises must not cost the line
+        return f"<{type(value).__name__}>"

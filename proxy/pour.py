@@ -1,0 +1,117 @@
+"""The pour: a body's bytes written to the client as they come, framing unchanged, without waking a task.
+
+It ends in exactly one way, and the first to say so wins: complete or truncated (the upstream), client gone (the
+handler's cancellation), stopped (a limit the user set, or the end of a shutdown's grace). Its callbacks never judge,
+settle, release, replay or raise.
+"""
+
+import asyncio
+import socket
+import struct
+from enum import StrEnum
+
+from proxy.wire.connection import Connection, End
+from proxy.wire.framing import Sink
+
+WRITE_HIGH_WATER = 262_144
+_DRAIN_STEP_S = 0.05
+_DRAIN_BOUND_S = 1.0
+
+
+class Ended(StrEnum):
+    """How the client's body ended."""
+
+    COMPLETE = "complete"
+    TRUNCATED = "truncated"
+    CLIENT_GONE = "client_gone"
+    STOPPED = "stopped"
+
+
+_OF_UPSTREAM = {End.COMPLETE: Ended.COMPLETE, End.TRUNCATED: Ended.TRUNCATED}
+
+
+class Pour:
+    """The receiver of one body. ``bare`` writes the entity without its chunk framing, for HTTP/1.0 clients."""
+
+    __slots__ = ("_bare", "_connection", "_tap", "_transport", "_waiter", "bytes", "ended")
+
+    def __init__(self, transport: asyncio.Transport, connection: Connection, tap: Sink | None, *, bare: bool) -> None:
+        self._transport = transport
+        self._connection = connection
+        self._tap = tap
+        self._bare = bare
+        self._waiter: asyncio.Future[None] | None = None
+        self.bytes = 0
+        self.ended: Ended | None = None
+
+    def start(self, head: bytes) -> None:
+        """Write our head and all that was gathered in one piece, and let the rest follow by itself."""
+        if not self._bare:
+            gathered, end = self._connection.pour(self, self._tap)
+        else:
+            pieces = self._connection.entity
+            gathered, end = self._connection.pour(self, self._entity)
+            gathered = b"".join(pieces)
+        self.bytes += len(gathered)
+        self._transport.write(head + gathered if gathered else head)
+        if end is not None:
+            self.stop(_OF_UPSTREAM[end])
+
+    def _entity(self, data: bytes) -> None:
+        if self._tap is not None:
+            self._tap(data)
+        if self._connection.receiving:
+            self.bytes += len(data)
+            self._transport.write(data)
+
+    def body(self, data: bytes) -> None:
+        """Bytes from the upstream, framing included."""
+        if not self._bare:
+            self.bytes += len(data)
+            self._transport.write(data)
+
+    def end(self, how: End) -> None:
+        """The upstream's body is over."""
+        self.stop(_OF_UPSTREAM[how])
+
+    def stop(self, how: Ended) -> None:
+        """Record how it ended, if nothing else was first, and wake the task."""
+        if self.ended is None:
+            self.ended = how
+        if self._waiter is not None and not self._waiter.done():
+            self._waiter.set_result(None)
+
+    async def wait(self) -> Ended:
+        """Wait for the end. The outcome is kept beside the future, which a cancelled task cancels too."""
+        while self.ended is None:
+            self._waiter = asyncio.get_running_loop().create_future()
+            await self._waiter
+        return self.ended
+
+    def pause(self) -> None:
+        """The client takes no more: neither do we."""
+        if self.ended is None:
+            self._connection.pause_reading()
+
+    def resume(self) -> None:
+        """The client has drained."""
+        if self.ended is None:
+            self._connection.resume_reading()
+
+
+async def cut(transport: asyncio.Transport, *, framed: bool) -> None:
+    """End a broken answer so that the client cannot take it for a whole one.
+
+    With framing it is enough to close: the missing end shows. Without framing (a close-delimited body, an HTTP/1.0
+    client) an orderly close would look complete: what is unsent is drained for up to a second, then comes a reset.
+    """
+    if framed or transport.is_closing():
+        return
+    waited = 0.0
+    while transport.get_write_buffer_size() and waited < _DRAIN_BOUND_S and not transport.is_closing():
+        await asyncio.sleep(_DRAIN_STEP_S)
+        waited += _DRAIN_STEP_S
+    sock = transport.get_extra_info("socket")
+    if sock is not None:
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+    transport.abort()

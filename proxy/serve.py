@@ -1,0 +1,350 @@
+"""The daemon's life: bind, read the state, accept, drain, stop. ``run`` returns the process's exit code.
+
+Sockets are bound before anything else is touched, so that a second instance on the port exits at once and leaves the
+first one's files alone.
+"""
+
+import asyncio
+import contextlib
+import errno
+import os
+import signal
+import socket
+import sys
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import proxy
+from config import paths
+from config.load import Loaded, SettingsError
+from config.reload import Watch, carried, diff
+from pool.bindings import Bindings
+from pool.clock import Clock
+from pool.inventory import Inventory
+from pool.keeper import Keeper
+from pool.routes import Routes
+from pool.stores.file import FileStore
+from proxy import runtime
+from proxy.conversation.registry import Registry
+from proxy.conversation.scopes import load_secret
+from proxy.daemon import Daemon, upstream_of
+from proxy.edge import Control, Edge
+from proxy.insight.events import EventLog
+from proxy.insight.redact import Redactor, secrets_in
+from proxy.listener import Listener, listener
+from proxy.logs import log
+from proxy.prober import Prober
+from proxy.targets import Targets
+from proxy.upkeep import Upkeep
+
+OK, FAILED, BAD_SETTINGS, PORT_TAKEN = 0, 1, 2, 3
+
+_BACKLOG = 1024
+_CONFIG_TICK_S = 2.0
+_ABORT_GRACE_S = 1.0
+_WARM_AFTER_S = 0.5
+_WANTED_FILES = 16_384
+
+
+def run(loaded: Loaded, *, control: Control, reload: Callable[[], Loaded] | None = None) -> int:
+    """Serve until a signal says stop."""
+    settings = loaded.settings
+    log.configure(
+        level=settings.log.level,
+        form=settings.log.format,
+        path=Path(settings.log.path) if settings.log.path is not None else None,
+        redactor=Redactor(secrets_in(settings)),
+    )
+    try:
+        sockets = bind(settings.listen.host, settings.listen.port)
+    except OSError as exc:
+        log.ready()
+        log.error(_bind_problem(exc, settings.listen.host, settings.listen.port))
+        log.close()
+        return PORT_TAKEN if exc.errno == errno.EADDRINUSE else FAILED
+    raise_file_limit()
+    try:
+        with asyncio.Runner(loop_factory=loop_factory(settings.listen.loop)) as runner:
+            return runner.run(Service(loaded, sockets, control, reload).run())
+    finally:
+        log.close()
+
+
+def loop_factory(name: str) -> Callable[[], asyncio.AbstractEventLoop] | None:
+    """uvloop's, or None for asyncio's own."""
+    if name != "uvloop" or sys.platform == "win32":
+        return None
+    import uvloop  # noqa: PLC0415  (only where it is used)
+
+    return uvloop.new_event_loop
+
+
+def bind(host: str, port: int) -> list[socket.socket]:
+    """The listening sockets: the configured address, and ``[::1]`` beside the default one where IPv6 exists.
+
+    Raises:
+        OSError: EADDRINUSE when either address is taken.
+    """
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    if host not in {"127.0.0.1", "localhost"}:
+        return [_listening(family, host, port)]
+    first = _listening(socket.AF_INET, "127.0.0.1", port)
+    try:
+        second = _listening(socket.AF_INET6, "::1", first.getsockname()[1])
+    except OSError as exc:
+        if exc.errno == errno.EADDRINUSE and port:
+            first.close()
+            raise
+        return [first]
+    return [first, second]
+
+
+def _listening(family: socket.AddressFamily, host: str, port: int) -> socket.socket:
+    sock = socket.socket(family, socket.SOCK_STREAM)
+    try:
+        if os.name == "posix":
+            sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        if family == socket.AF_INET6:
+            sock.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
+        sock.bind((host, port))
+        sock.listen(_BACKLOG)
+        sock.setblocking(False)  # noqa: FBT003
+    except OSError:
+        sock.close()
+        raise
+    return sock
+
+
+def _bind_problem(exc: OSError, host: str, port: int) -> str:
+    if exc.errno == errno.EADDRINUSE:
+        return f"port {port} on {host} is taken: is ocpool running already? Choose another with listen.port or --port."
+    return f"cannot listen on {host}:{port} ({exc.strerror}): check listen.host and listen.port."
+
+
+def raise_file_limit() -> None:
+    """Allow as many open files as the system lets us: launchd starts a process with 256."""
+    with contextlib.suppress(ImportError, ValueError, OSError):
+        import resource  # noqa: PLC0415  (not on Windows)
+
+        soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+        wanted = _WANTED_FILES if hard == resource.RLIM_INFINITY else min(_WANTED_FILES, hard)
+        if soft < wanted:
+            resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+
+
+def build(loaded: Loaded, clock: Clock) -> Daemon:
+    """Put the daemon's parts together. Blocking, for the start: it reads the secret.
+
+    Raises:
+        OSError: ``upstream.ca_file`` cannot be read.
+    """
+    settings = loaded.settings
+    upstream = upstream_of(settings, clock)
+    configured = settings.state.secret.get_secret_value() if settings.state.secret is not None else None
+    secret, warning = load_secret(paths.key_path(settings), configured)
+    routes = Routes(settings, Inventory(), Bindings(settings), shared_key=settings.probe.api_key is not None)
+    store = FileStore(paths.state_path(settings))
+    targets = Targets(settings)
+    daemon = Daemon(
+        settings=settings,
+        clock=clock,
+        secret=secret,
+        store=store,
+        upstream=upstream,
+        events=EventLog(
+            paths.events_path(settings),
+            settings.state.events_max_bytes,
+            settings.state.events_keep,
+            clock,
+            redactor=Redactor(secrets_in(settings)),
+            warn=log.warning,
+        ),
+        routes=routes,
+        registry=Registry(settings, secret, routes.natural_holder),
+        keeper=Keeper(settings, routes, store),
+        targets=targets,
+        prober=Prober(upstream, clock, settings),
+        loaded=loaded,
+    )
+    if warning is not None:
+        daemon.problem("secret", warning)
+    return daemon
+
+
+class Service:
+    """One run of the daemon. ``embedded``: in a process of somebody else's, whose signals and stdout stay theirs."""
+
+    def __init__(
+        self,
+        loaded: Loaded,
+        sockets: list[socket.socket],
+        control: Control,
+        reload: Callable[[], Loaded] | None,
+        *,
+        clock: Clock | None = None,
+        embedded: bool = False,
+    ) -> None:
+        self._embedded = embedded
+        self._loaded = loaded
+        self._sockets = sockets
+        self._control = control
+        self._reload = reload
+        self._clock = clock or Clock()
+        self._stop = asyncio.Event()
+        self._servers: list[asyncio.Server] = []
+        self._listener: Listener | None = None
+        self._runtime_file: Path | None = None
+        self.daemon: Daemon | None = None
+        self.accepting = asyncio.Event()
+
+    async def run(self) -> int:
+        """Start, serve, drain, stop."""
+        try:
+            daemon = self.daemon = build(self._loaded, self._clock)
+        except OSError as exc:
+            log.error(f"upstream.ca_file cannot be used: {exc.strerror or exc}. Name a PEM file of certificates.")
+            return BAD_SETTINGS
+        for warning in self._loaded.warnings:
+            log.warning(warning)
+        upkeep = Upkeep(daemon)
+        daemon.search = upkeep.search
+        await upkeep.open()
+        edge = Edge(daemon, self._control)
+        daemon.in_flight = edge.relaying
+        with self._signals():
+            async with asyncio.TaskGroup() as group:
+                upkeep.start(group)
+                if self._reload is not None:
+                    group.create_task(self._follow_config(daemon), name="ocpool_config")
+                await self._accept(daemon, edge)
+                warm = group.create_task(self._warm(), name="ocpool_warm")
+                await self._stop.wait()
+                await self._drain(daemon, edge)
+                for task in asyncio.all_tasks():
+                    if task.get_name().startswith("ocpool_"):
+                        task.cancel()
+                warm.cancel()
+        runtime.withdraw(self._runtime_file)
+        await upkeep.close()
+        daemon.upstream.close()
+        daemon.events.emit("stopped", uptime_ms=round(self._clock.wall_ms() - daemon.started_at))
+        daemon.events.close()
+        return OK
+
+    async def _accept(self, daemon: Daemon, edge: Edge) -> None:
+        loop = asyncio.get_running_loop()
+        self._listener = listener(edge.handle)
+        for sock in self._sockets:
+            self._servers.append(await loop.create_server(self._listener, sock=sock, backlog=_BACKLOG))
+        host, port = self._sockets[0].getsockname()[:2]
+        daemon.address = f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+        daemon.ready = True
+        if not self._embedded:
+            self._announce(daemon)
+        daemon.events.emit("started", version=proxy.__version__, address=daemon.address)
+        self.accepting.set()
+
+    def _announce(self, daemon: Daemon) -> None:
+        """Say where we are: a file for commands, a line on stdout for whoever started us."""
+        try:
+            running = runtime.Running(daemon.address, os.getpid(), proxy.__version__, daemon.started_at)
+            self._runtime_file = runtime.announce(paths.state_path(daemon.settings).parent, running)
+        except OSError as exc:
+            daemon.problem("runtime", f"The runtime file cannot be written ({exc.strerror}); commands need --url.")
+        with contextlib.suppress(OSError, ValueError):
+            print(f"ocpool {proxy.__version__} listens on {daemon.address}", flush=True)  # noqa: T201
+
+    async def _warm(self) -> None:
+        """Load what may be needed later, so that an upgrade in place never mixes versions."""
+        await asyncio.sleep(_WARM_AFTER_S)
+        log.ready()
+        await asyncio.get_running_loop().run_in_executor(None, _load_the_rest)
+
+    async def _drain(self, daemon: Daemon, edge: Edge) -> None:
+        """Refuse new work, let what runs finish within ``listen.drain_ms``, then abort it."""
+        daemon.stopping = True
+        daemon.ready = False
+        for server in self._servers:
+            server.close()
+        assert self._listener is not None
+        for connection in self._listener.connections:
+            if connection not in edge.connections:
+                connection.force_close()
+        deadline = self._clock.mono_ms() + daemon.settings.listen.drain_ms
+        while edge.connections and self._clock.mono_ms() < deadline:
+            await asyncio.sleep(0.02)
+        daemon.aborting = True
+        left = list(edge.connections)
+        if left:
+            log.warning("aborting what did not finish within listen.drain_ms", requests=len(left))
+        for client in left:
+            if client.transport is not None:
+                client.transport.abort()
+        end = self._clock.mono_ms() + _ABORT_GRACE_S * 1000
+        while edge.connections and self._clock.mono_ms() < end:
+            await asyncio.sleep(0.01)
+
+    def stop(self) -> None:
+        """Begin to stop; a second call ends the process at once."""
+        if self._stop.is_set():
+            os._exit(FAILED)
+        self._stop.set()
+
+    @contextlib.contextmanager
+    def _signals(self) -> Any:
+        loop = asyncio.get_running_loop()
+        wanted: dict[int, Callable[[], None]] = {signal.SIGINT: self.stop, signal.SIGTERM: self.stop}
+        if hasattr(signal, "SIGHUP") and self._reload is not None:
+            wanted[signal.SIGHUP] = self._apply_reload
+        if self._embedded:
+            wanted.clear()
+        installed = []
+        for number, action in wanted.items():
+            with contextlib.suppress(NotImplementedError, RuntimeError, ValueError):
+                loop.add_signal_handler(number, action)
+                installed.append(number)
+        try:
+            yield
+        finally:
+            for number in installed:
+                loop.remove_signal_handler(number)
+
+    async def _follow_config(self, daemon: Daemon) -> None:
+        """Reload when the settings file changes."""
+        path = self._loaded.file or paths.config_file()
+        watch = Watch(path)
+        while not daemon.stopping:
+            await asyncio.sleep(_CONFIG_TICK_S)
+            if watch.changed():
+                self._apply_reload()
+
+    def _apply_reload(self) -> None:
+        """Take what can be taken of the settings as they are now; a bad file changes nothing and says so."""
+        daemon = self.daemon
+        if daemon is None or self._reload is None:
+            return
+        try:
+            loaded = self._reload()
+        except SettingsError as exc:
+            for problem in exc.problems:
+                log.error("settings not reloaded", problem=problem)
+            daemon.events.emit("reload_refused", problems=len(exc.problems))
+            return
+        change = diff(daemon.settings, loaded.settings)
+        daemon.reconfigure(replace(loaded, settings=carried(daemon.settings, loaded.settings)))
+        log.configure(level=loaded.settings.log.level)
+        if change.applied:
+            log.info("settings reloaded", changed=", ".join(change.applied))
+        if change.needs_restart:
+            log.warning("these settings change at the next start", keys=", ".join(change.needs_restart))
+        daemon.events.emit("reloaded", applied=list(change.applied), needs_restart=list(change.needs_restart))
+
+
+def _load_the_rest() -> None:
+    import importlib  # noqa: PLC0415
+
+    for name in ("proxy.insight.exposition", "proxy.insight.rendering", "rich"):
+        with contextlib.suppress(ImportError):
+            importlib.import_module(name)

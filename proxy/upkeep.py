@@ -1,0 +1,211 @@
+"""The daemon's background work: the state file, the refill, and a watch on the world. One owner for every task.
+
+Expected trouble is handled inside a loop; an unexpected exception in one is logged and the loop goes on after a pause.
+Nothing here is ever waited for by a request, unless a budget was configured.
+"""
+
+import asyncio
+import socket
+from collections.abc import Awaitable, Callable
+
+from pool.ids import new_id
+from pool.model import Note, ProbeResult, Start, Stock
+from pool.refill import ProbeWish
+from pool.search import Found, GiveUp
+from proxy.daemon import Daemon
+from proxy.worker import Worker
+
+_STATE_TICK_S = 0.1
+_REFILL_TICK_MS = 1_000.0
+_WATCH_TICK_S = 0.5
+_ADDRESS_TICKS = 10
+_ERROR_PAUSE_S = 2.0
+_OPENING_BOUND_S = 4.0
+_CLOSING_BOUND_S = 4.0
+_GAP_MS = 5_000.0
+
+
+class Upkeep:
+    """Owns the loops and the thread of the state file."""
+
+    def __init__(self, daemon: Daemon) -> None:
+        self._daemon = daemon
+        self._worker = Worker("ocpool-state")
+        self._wanted = asyncio.Event()
+        daemon.refresh = self._wanted.set
+
+    async def open(self) -> None:
+        """Read the state before traffic, within a bound."""
+        daemon = self._daemon
+        try:
+            async with asyncio.timeout(_OPENING_BOUND_S):
+                done = await self._worker.do(daemon.keeper.opening(daemon.clock.wall_ms()))
+            for note in daemon.keeper.done(done, daemon.clock.wall_ms()):
+                daemon.note(note)
+        except TimeoutError:
+            daemon.problem("state", "The state file does not answer. Routing goes on from memory.")
+        except Exception as exc:  # noqa: BLE001  (a start without state is still a start)
+            daemon.trouble("state_open_failed", exc)
+        daemon.problem("state", daemon.keeper.problem)
+
+    async def close(self) -> None:
+        """Put unused spares back and write what is pending, within a bound."""
+        daemon = self._daemon
+        try:
+            async with asyncio.timeout(_CLOSING_BOUND_S):
+                done = await self._worker.do(daemon.keeper.closing(daemon.clock.wall_ms()))
+                daemon.keeper.done(done, daemon.clock.wall_ms())
+                await self._worker.do(daemon.store.close)
+        except Exception as exc:  # noqa: BLE001  (includes the bound)
+            daemon.trouble("state_close_failed", exc)
+        self._worker.stop()
+
+    def start(self, group: asyncio.TaskGroup) -> None:
+        """Start the loops in the daemon's one group."""
+        for loop in (self._state, self._refill, self._watch):
+            group.create_task(self._endlessly(loop), name=f"ocpool{loop.__name__}")
+
+    async def _endlessly(self, loop: Callable[[], Awaitable[None]]) -> None:
+        while True:
+            try:
+                await loop()
+            except Exception as exc:  # noqa: BLE001  (traffic goes on, and so does the loop)
+                self._daemon.trouble(f"loop{loop.__name__}_failed", exc)
+                await asyncio.sleep(_ERROR_PAUSE_S)
+
+    async def _state(self) -> None:
+        """Carry decisions to the state file, and back what other processes decided."""
+        daemon = self._daemon
+        while True:
+            await asyncio.sleep(_STATE_TICK_S)
+            job = daemon.keeper.next_job(daemon.clock.wall_ms())
+            if job is None:
+                continue
+            began = daemon.clock.mono_ms()
+            done = await self._worker.do(job)
+            for note in daemon.keeper.done(done, daemon.clock.wall_ms()):
+                daemon.note(note)
+            if done.carried is not None:
+                daemon.metrics.observe("state_sync_seconds", daemon.clock.mono_ms() - began)
+                daemon.metrics.count("state_syncs", result="ok" if daemon.keeper.problem is None else "failed")
+            daemon.problem("state", daemon.keeper.problem)
+
+    async def _refill(self) -> None:
+        """Keep spares ready, one probe after the other."""
+        daemon = self._daemon
+        clock = daemon.clock
+        while True:
+            if not self._wanted.is_set():
+                await clock.sleep(_REFILL_TICK_MS)
+            self._wanted.clear()
+            while daemon.settings.probe.enabled and not daemon.stopping:
+                wishes = daemon.routes.refill_plan(clock.wall_ms(), self._payable)
+                if not wishes:
+                    break
+                for wish in wishes:
+                    await self._probe(wish)
+                await clock.sleep(daemon.settings.probe.min_interval_ms)
+
+    def _payable(self, stock: Stock) -> bool:
+        return self._daemon.targets.target_for(stock.provider, stock.model, stock.scope) is not None
+
+    async def _probe(self, wish: ProbeWish) -> None:
+        """One probe of the refill, if this hour still has one to give."""
+        daemon = self._daemon
+        stock = wish.stock
+        session = wish.reverify.id if wish.reverify is not None else new_id(stock.shape)
+        timeout_ms = daemon.settings.probe_for(stock.model).timeout_ms
+        result = await self._granted_probe(stock, session, timeout_ms)
+        if result is not None:
+            for note in daemon.routes.admit(wish, result, daemon.clock.wall_ms()):
+                daemon.note(Note(note.name, {"tokens": result.tokens, **note.facts}) if note.name == "probe" else note)
+
+    async def _granted_probe(self, stock: Stock, session: str, timeout_ms: float) -> ProbeResult | None:
+        """Send a probe that counts against ``pool.max_probes_per_hour``; None when none was granted or possible."""
+        daemon = self._daemon
+        provider = stock.provider
+        cap = daemon.settings.pool.max_probes_per_hour
+        granted_at = daemon.clock.wall_ms()
+        if not await self._worker.do(lambda: daemon.store.grant_probes(provider, 1, cap, granted_at)):
+            for note in daemon.routes.capped(provider, daemon.clock.wall_ms()):
+                daemon.note(note)
+            return None
+        result = await self._send_probe(stock, session, timeout_ms)
+        if result is None or not result.written:
+            await self._worker.do(lambda: daemon.store.return_probes(provider, 1, granted_at))
+        return result
+
+    async def _send_probe(self, stock: Stock, session: str, timeout_ms: float) -> ProbeResult | None:
+        daemon = self._daemon
+        target = daemon.targets.target_for(stock.provider, stock.model, stock.scope)
+        if target is None:
+            return None
+        result = await daemon.prober.probe(target, session, timeout_ms)
+        model = {"provider": stock.provider, "model": stock.model}
+        daemon.metrics.count("probes", **model, kind=result.kind.value)
+        daemon.metrics.observe("probe_seconds", result.wall_ms, **model)
+        if result.tokens:
+            daemon.metrics.count("probe_tokens", result.tokens, **model)
+        return result
+
+    async def search(self, start: Start) -> Start:
+        """Look for a fast id for as long as the configured budget allows; without one, the start stays as it was."""
+        daemon = self._daemon
+        clock = daemon.clock
+        search = daemon.routes.search(start, clock.wall_ms())
+        if search is None:
+            return start
+        try:
+            while True:
+                step = search.next(clock.wall_ms())
+                if isinstance(step, Found | GiveUp):
+                    return step.start
+                await clock.sleep(step.wait_ms)
+                result = await self._granted_probe(step.stock, step.id, step.timeout_ms)
+                if result is None:
+                    return search.stop("no probe granted", clock.wall_ms()).start
+                search.feed(result, clock.wall_ms())
+        except asyncio.CancelledError:
+            search.stop("client gone", clock.wall_ms())
+            raise
+
+    async def _watch(self) -> None:
+        """Notice a suspend, another network, clients that left unseen, and connections that grew too old."""
+        daemon = self._daemon
+        clock = daemon.clock
+        offset = clock.wall_ms() - clock.mono_ms()
+        address = local_address()
+        ticks = 0
+        while True:
+            await asyncio.sleep(_WATCH_TICK_S)
+            ticks += 1
+            for client in list(daemon.in_flight):
+                if client.vanished() and client.transport is not None:
+                    client.transport.abort()
+            drift = clock.wall_ms() - clock.mono_ms() - offset
+            if abs(drift) > _GAP_MS:
+                offset += drift
+                self._disturbed("clock", round(drift))
+            if ticks % _ADDRESS_TICKS == 0:
+                current = local_address()
+                if current != address and current is not None:
+                    self._disturbed("address", 0)
+                address = current or address
+            daemon.upstream.expire()
+
+    def _disturbed(self, what: str, gap_ms: int) -> None:
+        daemon = self._daemon
+        daemon.upstream.drop_idle()
+        daemon.events.emit("disturbed", what=what, gap_ms=gap_ms)
+        for note in daemon.routes.disturbed(daemon.clock.wall_ms()):
+            daemon.note(note)
+
+
+def local_address() -> str | None:
+    """The address this machine would use towards the internet; nothing is sent to learn it."""
+    try:
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+            probe.connect(("192.0.2.1", 9))  # TEST-NET-1, RFC 5737
+            return str(probe.getsockname()[0])
+    except OSError:
+        return None

@@ -1,0 +1,139 @@
+"""ocpool as its users run it: a process of its own, found by the one line it prints."""
+
+import asyncio
+import json
+import os
+import re
+import shlex
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+ADDRESS = re.compile(r"http://(\[[0-9a-fA-F:]+\]|[\w.-]+):(\d+)")
+COMMAND = shlex.split(os.environ.get("OCPOOL_TEST_COMMAND", "")) or [sys.executable, "-m", "proxy.cli.main"]
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def environment(folder: Path, **more: str) -> dict[str, str]:
+    """A clean one: no proxies, no keys, and every folder under the test's own."""
+    folders = {name: str(folder / name.lower()) for name in ("XDG_STATE_HOME", "XDG_CONFIG_HOME", "XDG_CACHE_HOME")}
+    return {
+        "PATH": os.environ.get("PATH", ""),
+        "PYTHONPATH": str(ROOT),
+        "PYTHONDONTWRITEBYTECODE": "1",
+        "HOME": str(folder),
+        **folders,
+        **more,
+    }
+
+
+class Daemon:
+    """A running ``ocpool serve``."""
+
+    def __init__(self, folder: Path, process: subprocess.Popen[bytes]) -> None:
+        self.folder = folder
+        self.process = process
+        self.host = ""
+        self.port = 0
+
+    @classmethod
+    def launch(
+        cls, folder: Path, *arguments: str, env: dict[str, str] | None = None, **settings: object
+    ) -> "Daemon":
+        """Start the process without waiting; settings are ``section__key=value``."""
+        folder.mkdir(parents=True, exist_ok=True)
+        folder.chmod(0o700)
+        defaults = {"state__path": folder / "state.json", "state__events_path": folder / "events.jsonl"}
+        sets: list[str] = []
+        for name, value in {**defaults, "probe__enabled": False, **settings}.items():
+            if value is not None:
+                sets += ["--set", f"{name.replace('__', '.', 1)}={_text(value)}"]
+        command = [*COMMAND, "serve", *(() if "--port" in arguments else ("--port", "0")), *arguments, *sets]
+        with (folder / "stdout").open("wb") as out, (folder / "stderr").open("ab") as err:
+            process = subprocess.Popen(
+                command, cwd=folder, env=env or environment(folder), stdin=subprocess.DEVNULL, stdout=out, stderr=err
+            )
+        return cls(folder, process)
+
+    @classmethod
+    async def start(
+        cls, folder: Path, *arguments: str, env: dict[str, str] | None = None, **settings: object
+    ) -> "Daemon":
+        """Start and wait until it accepts connections."""
+        daemon = cls.launch(folder, *arguments, env=env, **settings)
+        await daemon.ready()
+        return daemon
+
+    async def ready(self, within: float = 30.0) -> None:
+        deadline = time.perf_counter() + within
+        while not (found := ADDRESS.search(self.out())):
+            if self.process.poll() is not None or time.perf_counter() > deadline:
+                self.kill()
+                raise AssertionError(f"serve did not start ({self.process.returncode}): {self.log()[-3000:]}")
+            await asyncio.sleep(0.02)
+        self.host, self.port = found[1].strip("[]"), int(found[2])
+
+    def out(self) -> str:
+        return (self.folder / "stdout").read_text()
+
+    def log(self) -> str:
+        return (self.folder / "stderr").read_text(errors="replace")
+
+    def events(self) -> list[dict[str, object]]:
+        """The event log so far; half a line at its end is left for the next time."""
+        path = self.folder / "events.jsonl"
+        lines = path.read_text().split("\n")[:-1] if path.exists() else []
+        return [json.loads(line) for line in lines]
+
+    async def event(self, kind: str, within: float = 5.0, **facts: object) -> dict[str, object]:
+        """Wait for the newest event of a kind that has these facts."""
+        deadline = time.perf_counter() + within
+        while True:
+            for event in reversed(self.events()):
+                if kind in event.values() and all(event.get(name) == value for name, value in facts.items()):
+                    return event
+            if time.perf_counter() > deadline:
+                raise AssertionError(f"no {kind} event with {facts} among {self.events()[-5:]}")
+            await asyncio.sleep(0.05)
+
+    def rss(self) -> int:
+        """Resident memory in bytes."""
+        return int(Path(f"/proc/{self.process.pid}/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+    def files(self) -> int:
+        """How many files it has open."""
+        return len(os.listdir(f"/proc/{self.process.pid}/fd"))
+
+    def tell(self, number: signal.Signals) -> None:
+        self.process.send_signal(number)
+
+    async def exit(self, within: float = 15.0) -> int:
+        """Wait for the end; returns the exit code."""
+        deadline = time.perf_counter() + within
+        while (code := self.process.poll()) is None:
+            if time.perf_counter() > deadline:
+                self.kill()
+                raise AssertionError(f"still running after {within} s")
+            await asyncio.sleep(0.02)
+        return code
+
+    async def stop(self) -> int:
+        if self.process.poll() is None:
+            self.tell(signal.SIGTERM)
+            await asyncio.sleep(0.05)
+            if self.process.poll() is None:
+                self.tell(signal.SIGTERM)  # the second one does not wait for streams
+        return await self.exit()
+
+    def kill(self) -> None:
+        if self.process.poll() is None:
+            self.process.kill()
+        self.process.wait()
+
+
+def _text(value: object) -> str:
+    if isinstance(value, bool | list | dict | int | float):
+        return json.dumps(value)
+    return str(value)
