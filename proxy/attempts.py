@@ -154,7 +154,9 @@ class Attempts:
         daemon, exchange, incoming = self._daemon, self._exchange, self._incoming
         body = await connection.gathered(daemon.clock.seconds(_GATHER_MS))
         exchange.signals = signals.read(head.fields, daemon.clock.wall_ms())
-        exchange.refusal = refusals.read(head.status, head.fields, body, daemon.clock.wall_ms())
+        exchange.refusal = refusals.read(
+            head.status, head.fields, body, daemon.clock.wall_ms(), daemon.settings.upstream.session_header
+        )
         verdict = judge(
             Seen(Stage.REFUSED, head.status, refusal=exchange.refusal, rewrote=exchange.rewrote, stream=exchange.stream)
         )
@@ -251,7 +253,7 @@ class Attempts:
             self._daemon.upstream.release(connection)
         exchange.bytes_in = self._incoming.size
         if exchange.verdict is None:
-            exchange.verdict = settle.verdict_of(exchange)
+            exchange.verdict = settle.verdict_of(exchange, self._daemon.settings.upstream.session_header)
 
 
 def _nobody(_value: bytes) -> bytes | None:

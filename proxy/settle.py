@@ -32,7 +32,7 @@ def stage_of(error: ProxyError) -> Stage:
     return Stage.BAD_HEAD if isinstance(error, BadResponse) else Stage.NO_HEAD
 
 
-def verdict_of(exchange: Exchange) -> Verdict | None:
+def verdict_of(exchange: Exchange, session_header: str) -> Verdict | None:
     """The verdict on the last attempt, from what was seen of it; None where the upstream was never asked."""
     ended = exchange.ended
     if exchange.error is not None:
@@ -46,11 +46,11 @@ def verdict_of(exchange: Exchange) -> Verdict | None:
     if exchange.refusal is None and tap is not None:
         if exchange.status >= 400:
             fields = exchange.head.fields if exchange.head is not None else []
-            exchange.refusal = refusals.read(exchange.status, fields, tap.body, exchange.at)
+            exchange.refusal = refusals.read(exchange.status, fields, tap.body, exchange.at, session_header)
         else:
             tap.close()
             if tap.error is not None:
-                exchange.refusal = refusals.in_stream_error(tap.error)
+                exchange.refusal = refusals.in_stream_error(tap.error, session_header)
                 in_stream = exchange.refusal is not None
     return judge(
         Seen(
@@ -126,12 +126,12 @@ def _uncached(exchange: Exchange) -> int | None:
 def settle(daemon: Daemon, exchange: Exchange) -> None:
     """Everything that follows from a finished request."""
     try:
-        if exchange.verdict is not None:
-            observe(daemon, exchange)
         ended_ms = daemon.clock.mono_ms()
         if exchange.resolved is not None:
             completed = exchange.ended is Ended.COMPLETE and exchange.status is not None and exchange.status < 300
             daemon.registry.done(exchange.resolved, daemon.clock.wall_ms(), completed)
+        if exchange.verdict is not None:
+            observe(daemon, exchange)
         _count(daemon, exchange, ended_ms)
         _log(daemon, exchange, ended_ms)
     except Exception as exc:  # noqa: BLE001  (the request is over; its bookkeeping must not break the next)

@@ -96,7 +96,7 @@ class Tap:
         self.events += 1
         if self.first_semantic_ms is None:
             self._search(payload)
-        elif b'"usage"' in payload or b'"error"' in payload:
+        elif b'"usage"' in payload or b'"error"' in payload or b"failed" in payload:
             self._read(payload)
 
     def _search(self, payload: bytes) -> None:
@@ -113,7 +113,7 @@ class Tap:
         usage = usage_of(event)
         if usage is not None:
             self.usage = usage
-        if event.get("error") and not event.get("choices"):
+        if not event.get("choices") and (event.get("error") or str(event.get("type")).endswith(("error", "failed"))):
             self.error = text
         return event  # type: ignore[no-any-return]
 

@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import json
+import socket
 import threading
 
 import pytest
@@ -43,6 +44,14 @@ def environ(tmp_path, monkeypatch):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.setenv("OPENCODE_API_KEY", "sk-test-0000000000")
+
+
+@pytest.fixture
+def nobody():
+    """An address that nobody serves: bound, so that no one else can take it, and not listening."""
+    with socket.socket() as held:
+        held.bind(("127.0.0.1", 0))
+        yield f"http://127.0.0.1:{held.getsockname()[1]}"
 
 
 def json_of(capsys):
@@ -91,14 +100,14 @@ def test_probe_stops_at_a_limit_and_says_so(capsys):
     assert len(gateway.log) == 1
 
 
-def test_probe_without_a_key_says_where_one_may_be(capsys, monkeypatch):
+def test_probe_without_a_key_says_where_one_may_be(capsys, monkeypatch, nobody):
     monkeypatch.delenv("OPENCODE_API_KEY")
-    assert run(["probe", "--upstream", "http://127.0.0.1:1"]) == 1
+    assert run(["probe", "--upstream", nobody]) == 1
     assert "--api-key-env" in capsys.readouterr().err
 
 
-def test_probe_of_nobody_is_a_failure_without_a_trace(capsys):
-    assert run(["probe", "--upstream", "http://127.0.0.1:1", "--json"]) == 1
+def test_probe_of_nobody_is_a_failure_without_a_trace(capsys, nobody):
+    assert run(["probe", "--upstream", nobody, "--json"]) == 1
     [result] = json_of(capsys)["results"]
     assert (result["found"], result["status"]) == ("transport", None)
 
@@ -156,8 +165,8 @@ def test_diagnose_reproduces_the_old_classifiers_false_rejections(capsys):
     assert "require_gateway_id" in out
 
 
-def test_diagnose_of_a_gateway_that_answers_nothing_is_a_failure(capsys):
-    assert run(["diagnose", "--upstream", "http://127.0.0.1:1", "--json"]) == 1
+def test_diagnose_of_a_gateway_that_answers_nothing_is_a_failure(capsys, nobody):
+    assert run(["diagnose", "--upstream", nobody, "--json"]) == 1
     assert json_of(capsys)["routing"] == "unknown"
 
 

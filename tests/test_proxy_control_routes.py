@@ -298,7 +298,7 @@ def test_the_token_before_an_address_is_no_part_of_it(path):
 async def test_a_scrape_of_many_series_does_not_hold_up_the_loop(serve):
     """It is rendered on a thread."""
     daemon = fake_daemon()
-    for number in range(500):
+    for number in range(150):
         for name in ("first_byte_seconds", "first_event_seconds", "gateway_upstream_seconds"):
             daemon.metrics.observe(name, number, provider="p", model=f"m{number}", source="spare")
     ask = await serve(daemon)

@@ -278,3 +278,10 @@ def test_one_session_field_leaves_whatever_comes_in(fields):
     kept = [field for field in sent if field[1] != OURS]
     spared = iter(fields)
     assert all(field in spared for field in kept)  # in order, nothing invented
+
+
+@pytest.mark.parametrize("name", [b"x_session_id", b"X_Opencode_Session", b"litellm-session-id", b"x_acme_chat_id"])
+def test_underscores_and_dashes_spell_the_same_session_field(name):
+    assert is_session_field(name.lower())
+    sent = rewrite([(name, b"client")], session_header=b"x-opencode-session", session=b"routed", parent=lambda _: None)
+    assert sent == [(b"x-opencode-session", b"routed")]

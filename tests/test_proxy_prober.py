@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import json
+import socket
 
 import pytest
 
@@ -173,8 +174,11 @@ async def test_a_silent_upstream_is_given_up_after_the_timeout():
 
 
 async def test_a_probe_that_never_left_is_not_written():
-    upstream = Upstream("http://127.0.0.1:1", clock=Clock())
+    held = socket.socket()
+    held.bind(("127.0.0.1", 0))  # bound, not listening
+    upstream = Upstream(f"http://127.0.0.1:{held.getsockname()[1]}", clock=Clock())
     found = await Prober(upstream, Clock(), Settings()).probe(target(), SESSION, 1000)
+    held.close()
     assert (found.kind, found.written) == (ProbeKind.TRANSPORT, False)
 
 

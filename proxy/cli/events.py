@@ -115,4 +115,6 @@ def shown(value: object) -> str:
     """A fact as people read it: text bare, the rest as JSON."""
     if isinstance(value, str):
         return printable(value)
+    if isinstance(value, float):
+        return f"{value:.1f}".removesuffix(".0")
     return printable(json.dumps(value, ensure_ascii=False, default=str))

@@ -118,10 +118,11 @@ def _notes(compared: Comparison) -> Iterator[str]:
     for one in compared.effects:
         yield f"{one.scenario} ({compared.says[one.scenario]}): {_effect(one)}"
     overhead, scale = compared.overhead, compared.scale
+    p50_ms, p95_ms = overhead.p50_ms, overhead.p95_ms
     yield (
         f"Error: relay overhead x scale. Measured in this run at scale 1 over {overhead.requests} requests, the relay "
-        f"takes {overhead.p50_ms:.2f} ms (p95 {overhead.p95_ms:.2f}); x {scale:g} that is {overhead.p50_ms * scale:.0f} "
-        f"ms (p95 {overhead.p95_ms * scale:.0f}) of each time through ocpool."
+        f"takes {p50_ms:.2f} ms (p95 {p95_ms:.2f}); x {scale:g} that is {p50_ms * scale:.0f} ms (p95 "
+        f"{p95_ms * scale:.0f}) of each time through ocpool."
     )
     counts = ", ".join(f"{count} in {name}" for name, count in compared.warm_up.items())
     yield f"Warm-up, left out on both sides: conversations that began before the first spare was ready ({counts})."

@@ -34,7 +34,7 @@ PORT_TAKEN = 3
     help="Simulated seconds that pass in a real one.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print each line as JSON, for programs.")
-def simulate(host: str, port: int, scenario: str, seed: int, time_scale: float, as_json: bool) -> int:
+def simulate(*, host: str, port: int, scenario: str, seed: int, time_scale: float, as_json: bool) -> int:
     """Run a double of the gateway until it is stopped.
 
     Its first line is its address, then each request is a line. Any key that starts with sk- works.

@@ -79,6 +79,7 @@ async def proxy(upstream: str, folder: Path, clock: Clock, settings: Iterable[st
             yield service
         finally:
             service.stop()
+            await running
 
 
 def place_of(service: Service) -> Place:

@@ -48,12 +48,13 @@ def show_table(to: "Console", title: str, rows: Sequence[Row], columns: Sequence
 
     cells = [[cell(read(row)) for _, read in columns] for row in rows]
     used = [number for number in range(len(columns)) if any(line[number] != "-" for line in cells)]
-    table = Table(title=title, title_justify="left", title_style="bold", box=None, pad_edge=False, padding=(0, 2, 0, 0))
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
     for number in used:
         table.add_column(columns[number][0], style="", header_style="dim", no_wrap=True)
     for line in cells:
         table.add_row(*(Text(line[number]) for number in used))
     to.print()
+    to.print(Text(title, style="bold"))
     to.print(table)
 
 

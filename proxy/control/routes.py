@@ -20,6 +20,7 @@ Handler = Callable[[web.BaseRequest, Any], Awaitable[web.Response]]
 
 # Never stored, never sniffed, never framed: these pages say what runs here.
 _FIELDS = {
+    "Server": "ocpool",
     "Cache-Control": "no-store",
     "X-Content-Type-Options": "nosniff",
     "Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'",

@@ -34,6 +34,7 @@ SESSION_FIELDS = frozenset(
         b"session-id",
         b"session_id",
         b"x-litellm-session-id",
+        b"litellm-session-id",
         b"litellm_session_id",
         b"x-deepseek-harness-session-id",
     }
@@ -98,8 +99,11 @@ _OWN = 5
 
 
 def is_session_field(lower: bytes) -> bool:
-    """Does this lower-cased name carry a session id: one of the table, or ``x-<name>-session-id`` and its like."""
-    if lower in SESSION_FIELDS:
+    """Does this lower-cased name carry a session id: one of the table, or ``x-<name>-session-id`` and its like.
+
+    Underscores count as dashes: some servers and clients turn one into the other.
+    """
+    if lower in SESSION_FIELDS or (lower := lower.replace(b"_", b"-")) in SESSION_FIELDS:
         return True
     if lower in PARENT_FIELDS or lower.startswith(OWN_PREFIX) or not _is_generic(lower):
         return False
@@ -108,6 +112,7 @@ def is_session_field(lower: bytes) -> bool:
 
 def is_parent_field(lower: bytes) -> bool:
     """Does this lower-cased name carry the id of the conversation that started this one?"""
+    lower = lower.replace(b"_", b"-")
     return lower in PARENT_FIELDS or (_is_generic(lower) and b"parent" in lower)
 
 

@@ -10,6 +10,8 @@ import os
 import stat
 from pathlib import Path
 
+_BINARY = getattr(os, "O_BINARY", 0)  # Windows would write \r\n
+
 
 class RotatingFile:
     """One writer's file of at most ``max_bytes`` (0: unbounded), with ``keep`` older ones beside it.
@@ -55,15 +57,16 @@ class RotatingFile:
                     return ours.st_size
             self.close()
         self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        self._fd = os.open(self.path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        self._fd = os.open(self.path, os.O_RDWR | os.O_APPEND | os.O_CREAT | _BINARY, 0o600)
         found = os.fstat(self._fd)
         if not stat.S_ISREG(found.st_mode):
             return 0  # /dev/null, a pipe: nothing to protect or to rotate
-        if found.st_mode & 0o077:
+        if found.st_mode & 0o077 and os.name == "posix":
             with contextlib.suppress(PermissionError):
                 os.fchmod(self._fd, 0o600)
-        if found.st_size and os.pread(self._fd, 1, found.st_size - 1) != b"\n":
-            self._torn = True  # a writer was killed within a line
+        if found.st_size:
+            os.lseek(self._fd, -1, os.SEEK_END)
+            self._torn = os.read(self._fd, 1) != b"\n"  # a writer was killed within a line
         return found.st_size
 
     def _rotate(self) -> None:

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from math import ldexp
 from typing import Final, Literal
 
 from proxy.simulator.draw import Draw
@@ -29,7 +30,7 @@ def _pi_wait(attempt: int, refused: Refused) -> float | None:
     passing = refused.status is None or refused.status == 429 or refused.status >= 500
     if attempt > 3 or hopeless or not passing:
         return None
-    return min(2_000.0 * 2 ** (attempt - 1), 60_000.0)
+    return min(ldexp(2_000.0, attempt - 1), 60_000.0)
 
 
 def _opencode_wait(attempt: int, refused: Refused) -> float | None:
@@ -39,7 +40,7 @@ def _opencode_wait(attempt: int, refused: Refused) -> float | None:
         return None
     if refused.retry_after_s is not None:
         return refused.retry_after_s * 1000
-    return min(2_000.0 * 2 ** (attempt - 1), 30_000.0)
+    return min(ldexp(2_000.0, attempt - 1), 30_000.0)
 
 
 def _sdk_wait(attempt: int, refused: Refused) -> float | None:
@@ -49,7 +50,7 @@ def _sdk_wait(attempt: int, refused: Refused) -> float | None:
         return None
     if refused.retry_after_s is not None and 0 < refused.retry_after_s <= 60:
         return refused.retry_after_s * 1000
-    return min(500.0 * 2 ** (attempt - 1), 8_000.0)
+    return min(ldexp(500.0, attempt - 1), 8_000.0)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,99 @@
+"""ocpool before a simulated gateway, in this process, on one clock: what happened can be read from both."""
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Callable, Iterable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+
+from pool.clock import Clock
+from proxy.cli import stage
+from proxy.daemon import Daemon
+from proxy.serve import Service
+from proxy.simulator.record import Record
+from proxy.simulator.server import Gateway
+
+GO = "/zen/go/v1"
+
+
+@dataclass
+class House:
+    """One running proxy and the gateway behind it."""
+
+    gateway: Gateway
+    service: Service
+    clock: Clock
+
+    @property
+    def daemon(self) -> Daemon:
+        assert self.service.daemon is not None
+        return self.service.daemon
+
+    @property
+    def place(self) -> stage.Place:
+        return stage.place_of(self.service)
+
+    @property
+    def url(self) -> str:
+        return self.place.url
+
+    @property
+    def live(self) -> list[Record]:
+        """What the gateway was asked by clients."""
+        return [record for record in self.gateway.log if not record.probe]
+
+    @property
+    def probes(self) -> list[Record]:
+        """What it was asked by ocpool itself."""
+        return [record for record in self.gateway.log if record.probe]
+
+    @property
+    def verified(self) -> set[str]:
+        """The ids that a probe found fast, as the gateway saw it."""
+        return {r.session or "" for r in self.probes if r.status == 200 and r.upstream_ms and r.upstream_ms <= 2500}
+
+    def spares(self) -> set[str]:
+        """The verified ids that are ready."""
+        return {spare.id for spare in self.daemon.routes.parts.inventory.all()}
+
+    def decisions(self, name: str) -> list[dict[str, Any]]:
+        """The events of one name so far."""
+        return [event for event in self.daemon.events.recent if event["event"] == name]
+
+    async def status(self) -> dict[str, Any]:
+        async with aiohttp.ClientSession() as session, session.get(f"{self.url}/-/status") as answer:
+            found: dict[str, Any] = await answer.json()
+            return found
+
+    async def until(self, holds: Callable[[], bool], within: float = 15.0) -> None:
+        """Wait at most ``within`` real seconds for something to become so."""
+        deadline = time.perf_counter() + within
+        while not holds():
+            assert time.perf_counter() < deadline, (self.decisions("probe")[-5:], self.daemon.problems)
+            await asyncio.sleep(0.01)
+
+    async def stocked(self) -> None:
+        """Wait for the pool to be full."""
+        await self.until(lambda: len(self.spares()) == self.daemon.settings.pool.size)
+
+
+@asynccontextmanager
+async def house(gateway: Gateway, folder: Path, *settings: str) -> AsyncIterator[House]:
+    """ocpool before this gateway, on its clock; a second one on the same folder finds the first one's state."""
+    clock = gateway.clock
+    assert isinstance(clock, Clock)
+    async with stage.proxy(gateway.url, folder, clock, settings) as service:
+        yield House(gateway, service, clock)
+
+
+@asynccontextmanager
+async def street(
+    folder: Path, scenario: str = "sticky", *, seed: int = 1, scale: float = 60.0, settings: Iterable[str] = ()
+) -> AsyncIterator[House]:
+    """A gateway and ocpool before it."""
+    async with stage.gateway(scenario, seed, Clock(scale)) as gateway, house(gateway, folder, *settings) as made:
+        yield made
