@@ -16,6 +16,7 @@ from proxy.errors import ConnectFailed, ProxyError, UpstreamError, UpstreamTimed
 from proxy.exchange import Exchange
 from proxy.gateway import refusals, signals
 from proxy.gateway.fields import rewrite
+from proxy.guard import allow_origin
 from proxy.incoming import Incoming
 from proxy.listener import ClientConnection
 from proxy.pour import Ended, Pour, cut
@@ -84,12 +85,10 @@ class Attempts:
         upstream = daemon.upstream
         fields = self._fields(raw)
         connection = upstream.take_idle()
-        if connection is None:
-            try:
-                connection = await upstream.acquire()
-            except UpstreamError as exc:
-                exchange.verdict = judge(Seen(settle.stage_of(exc)))
-                raise
+        if connection is not None:
+            daemon.metrics.count("upstream_connections_reused", origin=daemon.origin)
+        else:
+            connection = await self._connect()
         self._connection = connection
         exchange.attempts += 1
         exchange.sent_ms = daemon.clock.mono_ms()
@@ -120,6 +119,18 @@ class Attempts:
         exchange.head_ms = daemon.clock.mono_ms()
         exchange.status = head.status
         return connection, head
+
+    async def _connect(self) -> Connection:
+        daemon = self._daemon
+        began = daemon.clock.mono_ms()
+        try:
+            connection = await daemon.upstream.acquire()
+        except UpstreamError as exc:
+            self._exchange.verdict = judge(Seen(settle.stage_of(exc)))
+            raise
+        daemon.metrics.count("upstream_connections_opened", origin=daemon.origin)
+        daemon.metrics.observe("upstream_connect_seconds", daemon.clock.mono_ms() - began, origin=daemon.origin)
+        return connection
 
     def _fields(self, raw: list[Field]) -> list[Field]:
         """The client's fields with the one session field that was decided."""
@@ -216,9 +227,11 @@ class Attempts:
     def _extra(self) -> tuple[Field, ...]:
         """The fields that ocpool adds to an answer, and no others."""
         daemon, exchange = self._daemon, self._exchange
+        allowed = allow_origin(exchange.origin)
         if not daemon.expose or exchange.start is None or exchange.resolved is None:
-            return ()
+            return allowed
         return (
+            *allowed,
             (b"x-ocpool-conversation", exchange.resolved.conversation.label.encode()),
             (b"x-ocpool-match", (exchange.match or "").encode("latin-1", "replace")),
             (b"x-ocpool-route", exchange.start.source.value.encode()),

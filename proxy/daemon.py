@@ -23,6 +23,7 @@ from proxy.guard import Guard
 from proxy.incoming import Buffers
 from proxy.insight.events import EventLog
 from proxy.insight.metrics import Metrics
+from proxy.insight.redact import Redactor
 from proxy.logs import log
 from proxy.prober import Prober
 from proxy.targets import Targets
@@ -43,6 +44,7 @@ class Daemon:
     routes: Routes
     registry: Registry
     keeper: Keeper
+    redactor: Redactor
     targets: Targets
     prober: Prober
     metrics: Metrics = field(default_factory=Metrics)
@@ -68,6 +70,7 @@ class Daemon:
         self.rules = Rules.compile(settings.conversation.rules) if settings.conversation.rules else NO_RULES
         self.default_path = settings.upstream.default_path
         self.base_path = base_path(settings.upstream.base_url)
+        self.origin = self.upstream.origin.host_field.decode("latin-1")
         self.session_header = settings.upstream.session_header.encode("latin-1")
         self.max_body_bytes = settings.listen.max_body_bytes
         self.buffers.limit = settings.listen.max_buffered_bytes

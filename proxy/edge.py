@@ -11,6 +11,7 @@ from proxy.errors import BadRequest, BadTarget, ProxyError, Stopping, UpgradeRef
 from proxy.exchange import Exchange
 from proxy.forward import Forward
 from proxy.gateway import paths
+from proxy.guard import allow_origin
 from proxy.incoming import Incoming, send_continue
 from proxy.listener import CLOSED, KEPT, ClientConnection, error_answer
 from proxy.wire.head import lower
@@ -112,6 +113,9 @@ class Edge:
         incoming = Incoming(request.content, daemon.buffers, length=length, chunked=chunked)
         if seen.get(b"expect", b"").lower() == b"100-continue" and request.version >= (1, 1) and not incoming.arrived:
             send_continue(connection.transport)
+        origin = seen.get(b"origin")
+        if origin is not None and daemon.guard.allowed_origin(origin):
+            exchange.origin = origin
         self.relaying.add(connection)
         try:
             keep = await self._forward.run(request, connection, exchange, incoming, seen, token_scope)
@@ -144,7 +148,9 @@ class Edge:
             or not request.content.is_eof()
             or isinstance(error, BadRequest)
         )
-        answer = error_answer(error, request.method.encode("latin-1"), close=close)
+        origin = request.headers.get("Origin", "").encode("latin-1", "replace")
+        extra = allow_origin(origin if self._daemon.guard.allowed_origin(origin) else None)
+        answer = error_answer(error, request.method.encode("latin-1"), extra, close=close)
         return self._write(request, answer, keep=not close)
 
     def _write(self, request: web.BaseRequest, answer: bytes, *, keep: bool) -> web.StreamResponse:

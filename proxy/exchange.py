@@ -24,6 +24,7 @@ class Exchange:
     began_ms: float
     method: bytes
     target: Target
+    origin: bytes | None = None  # a page of listen.allowed_origins that asks
     routed: bool = False
     scope: str = ""
     facts: BodyFacts | None = None

@@ -83,6 +83,13 @@ def host_name(host: bytes) -> str:
     return text.partition(":")[0]
 
 
+def allow_origin(origin: bytes | None) -> tuple[tuple[bytes, bytes], ...]:
+    """What a browser wants to read before it shows an answer to an allowed page; nothing for anybody else."""
+    if origin is None:
+        return ()
+    return ((b"Access-Control-Allow-Origin", origin), (b"Vary", b"Origin"))
+
+
 def _same_origin(origin: bytes, host: bytes | None) -> bool:
     parts = urlsplit(origin.decode("latin-1").lower())
     return host is not None and parts.netloc == host.strip().decode("latin-1").lower()

@@ -6,12 +6,14 @@ response that was written to the transport already is handed back as a stub.
 
 import asyncio
 import select
+from collections.abc import Sequence
 from typing import Any, cast
 
 from aiohttp import web
 
 from proxy.errors import BadRequest, HeadTooLarge, ProxyError
 from proxy.pour import WRITE_HIGH_WATER, Pour
+from proxy.wire.head import Field
 
 MAX_FIELDS = 600
 MAX_LINE_BYTES = 70_000
@@ -144,15 +146,14 @@ _REASONS = {
 }
 
 
-def error_answer(
-    error: ProxyError, method: bytes, *, close: bool, extra: tuple[tuple[bytes, bytes], ...] = ()
-) -> bytes:
+def error_answer(error: ProxyError, method: bytes, extra: Sequence[Field] = (), *, close: bool) -> bytes:
     """An error of ours as a whole HTTP message."""
     body = error.body()
     lines = [
         b"HTTP/1.1 %d %b\r\nContent-Type: application/json\r\nContent-Length: %d\r\n"
         % (error.status, _REASONS.get(error.status, b"Error"), len(body))
     ]
+    lines += [b"%b: %b\r\n" % field for field in extra]
     if error.status == 426:
         lines.append(b"Upgrade: HTTP/1.1\r\n")
     if close:

@@ -51,11 +51,12 @@ _WANTED_FILES = 16_384
 def run(loaded: Loaded, *, control: Control, reload: Callable[[], Loaded] | None = None) -> int:
     """Serve until a signal says stop."""
     settings = loaded.settings
+    redactor = Redactor(secrets_in(settings))
     log.configure(
         level=settings.log.level,
         form=settings.log.format,
         path=Path(settings.log.path) if settings.log.path is not None else None,
-        redactor=Redactor(secrets_in(settings)),
+        redactor=redactor,
     )
     try:
         sockets = bind(settings.listen.host, settings.listen.port)
@@ -67,7 +68,7 @@ def run(loaded: Loaded, *, control: Control, reload: Callable[[], Loaded] | None
     raise_file_limit()
     try:
         with asyncio.Runner(loop_factory=loop_factory(settings.listen.loop)) as runner:
-            return runner.run(Service(loaded, sockets, control, reload).run())
+            return runner.run(Service(loaded, sockets, control, reload, redactor=redactor).run())
     finally:
         log.close()
 
@@ -110,7 +111,7 @@ def _listening(family: socket.AddressFamily, host: str, port: int) -> socket.soc
             sock.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
         sock.bind((host, port))
         sock.listen(_BACKLOG)
-        sock.setblocking(False)  # noqa: FBT003
+        sock.setblocking(False)
     except OSError:
         sock.close()
         raise
@@ -134,7 +135,7 @@ def raise_file_limit() -> None:
             resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
 
 
-def build(loaded: Loaded, clock: Clock) -> Daemon:
+def build(loaded: Loaded, clock: Clock, redactor: Redactor) -> Daemon:
     """Put the daemon's parts together. Blocking, for the start: it reads the secret.
 
     Raises:
@@ -158,12 +159,13 @@ def build(loaded: Loaded, clock: Clock) -> Daemon:
             settings.state.events_max_bytes,
             settings.state.events_keep,
             clock,
-            redactor=Redactor(secrets_in(settings)),
+            redactor=redactor,
             warn=log.warning,
         ),
         routes=routes,
         registry=Registry(settings, secret, routes.natural_holder),
         keeper=Keeper(settings, routes, store),
+        redactor=redactor,
         targets=targets,
         prober=Prober(upstream, clock, settings),
         loaded=loaded,
@@ -185,7 +187,9 @@ class Service:
         *,
         clock: Clock | None = None,
         embedded: bool = False,
+        redactor: Redactor | None = None,
     ) -> None:
+        self._redactor = redactor or Redactor(secrets_in(loaded.settings))
         self._embedded = embedded
         self._loaded = loaded
         self._sockets = sockets
@@ -202,7 +206,7 @@ class Service:
     async def run(self) -> int:
         """Start, serve, drain, stop."""
         try:
-            daemon = self.daemon = build(self._loaded, self._clock)
+            daemon = self.daemon = build(self._loaded, self._clock, self._redactor)
         except OSError as exc:
             log.error(f"upstream.ca_file cannot be used: {exc.strerror or exc}. Name a PEM file of certificates.")
             return BAD_SETTINGS
@@ -333,6 +337,8 @@ class Service:
             daemon.events.emit("reload_refused", problems=len(exc.problems))
             return
         change = diff(daemon.settings, loaded.settings)
+        for secret in secrets_in(loaded.settings):
+            daemon.redactor.learn(secret)
         daemon.reconfigure(replace(loaded, settings=carried(daemon.settings, loaded.settings)))
         log.configure(level=loaded.settings.log.level)
         if change.applied:

@@ -3,7 +3,6 @@
 It runs in the task's ``finally``: it never raises and never waits.
 """
 
-
 from pool.model import Latency, Outcome
 from proxy.daemon import Daemon
 from proxy.errors import BadResponse, ConnectFailed, ConnectTimedOut, NameNotResolved, ProxyError, TlsFailed

@@ -47,6 +47,8 @@ def simulate(*, host: str, port: int, scenario: str, seed: int, time_scale: floa
     gateway = Gateway(scenario, seed, Clock(time_scale), on_end=_json_line if as_json else _line, keep=1000)
     try:
         asyncio.run(_run(gateway, host, port, as_json, time_scale))
+    except KeyboardInterrupt:
+        return 0
     except OSError as error:
         click.echo(f"ocpool: cannot listen on {host} port {port}: {error.strerror or error}", err=True)
         return PORT_TAKEN
@@ -55,12 +57,14 @@ def simulate(*, host: str, port: int, scenario: str, seed: int, time_scale: floa
 
 async def _run(gateway: "Gateway", host: str, port: int, as_json: bool, time_scale: float) -> None:
     import asyncio
+    import contextlib
     import signal
 
     stopped = asyncio.Event()
     loop = asyncio.get_running_loop()
-    for number in (signal.SIGINT, signal.SIGTERM):
-        loop.add_signal_handler(number, stopped.set)
+    with contextlib.suppress(NotImplementedError):  # Windows: Ctrl-C raises instead
+        for number in (signal.SIGINT, signal.SIGTERM):
+            loop.add_signal_handler(number, stopped.set)
     await gateway.start(host, port)
     world = gateway.world
     address = {"address": gateway.url, "scenario": world.scenario.name, "seed": world.seed, "timeScale": time_scale}

@@ -58,6 +58,7 @@ class RotatingFile:
             self.close()
         self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         self._fd = os.open(self.path, os.O_RDWR | os.O_APPEND | os.O_CREAT | _BINARY, 0o600)
+        self._torn = False
         found = os.fstat(self._fd)
         if not stat.S_ISREG(found.st_mode):
             return 0  # /dev/null, a pipe: nothing to protect or to rotate

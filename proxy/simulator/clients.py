@@ -87,12 +87,14 @@ class Client:
         )
         return "-".join((digits[:8], digits[8:12], digits[12:16], digits[16:20], digits[20:]))
 
-    def fields(self, session: str, key: str, message_id: str) -> Named:
-        """The head's fields, without the hop's own."""
+    def fields(self, session: str, key: str, message_id: str, parent: str = "") -> Named:
+        """The head's fields, without the hop's own; ``parent`` is the session that started a sub-agent's."""
         sent = [("content-type", "application/json"), ("authorization", f"Bearer {key}"), *self.fixed]
         sent += [(name, session) for name in self.session_fields if session]
         if "x-opencode-session" in self.session_fields and self.ids == "ses":
             sent.append(("x-opencode-request", message_id))
+        if parent and self.ids == "ses":
+            sent.append(("x-parent-session-id", parent))
         sent.append(("user-agent", self.user_agent))
         return tuple(sent)
 

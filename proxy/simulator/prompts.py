@@ -27,7 +27,7 @@ class Prompt(NamedTuple):
 
 def prompt_of(text: bytes) -> Prompt:
     """The prompt that this text is."""
-    blocks = array("L")
+    blocks = array("I")
     running = 0
     view = memoryview(text)
     for start in range(0, len(text) - BLOCK_BYTES + 1, BLOCK_BYTES):

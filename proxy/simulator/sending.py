@@ -13,7 +13,7 @@ from proxy.simulator.record import Record
 
 HELD_MS: Final = 600_000.0  # a connection that says nothing more is closed after this long
 RESET_AFTER_S: Final = 0.02  # real: what was written before a reset should arrive first
-SOON_S: Final = 0.0005  # real: a shorter wait is not worth a timer
+SOON_S: Final = 0.0005  # real: a shorter wait inside a body is not worth a timer
 
 
 class Sent(web.StreamResponse):
@@ -48,7 +48,7 @@ class Sending:
     async def write(self, script: Script, began_ms: float, place: int) -> int:
         """Wait for the write at ``place``, and write it and what is due besides. Returns where to go on."""
         wait_s = self._clock.seconds(began_ms + script.writes[place][0] - self._clock.mono_ms())
-        if wait_s > SOON_S:
+        if wait_s > (SOON_S if place else 0):
             await asyncio.sleep(wait_s)
         now_ms = self._clock.mono_ms()
         end = place + 1

@@ -4,14 +4,14 @@ Pure data, the same for the same seed. Whoever plays them hands back what was an
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final, Literal
 
 import orjson
 
 from proxy.simulator.clients import OPENCODE, PI, Client
 from proxy.simulator.draw import Draw
-from proxy.simulator.prompts import TOKEN_BYTES
+from proxy.simulator.prompts import BLOCK_TOKENS, TOKEN_BYTES, Prompt
 from proxy.simulator.prose import words
 
 Message = dict[str, Any]
@@ -68,6 +68,15 @@ class Conversation:
     turns: tuple[Turn, ...]
     draw: Draw
     key: str = "sk-simulated"
+    parent: str = ""  # the session it was started from, for a sub-agent's
+
+    def child(self) -> "Conversation":
+        """A sub-agent's conversation: a session of its own, which names this one."""
+        draw = Draw.about(self.draw.subject, "child")
+        session = self.client.session(draw, self.start_ms)
+        return replace(
+            self, session=session, turns=self.turns[: max(1, len(self.turns) // 2)], draw=draw, parent=self.session
+        )
 
     def call(self, turn: int, replies: Sequence[Message] = ()) -> Call:
         """The request of a turn, from 0; ``replies`` are the assistant's messages so far, invented where missing."""
@@ -91,12 +100,18 @@ class Conversation:
         """About how many tokens a turn's prompt has, without the replies."""
         return FIRST_PROMPT_TOKENS + sum(one.adds_tokens for one in self.turns[: turn + 1])
 
+    def prompt(self, turn: int) -> Prompt:
+        """A turn's prompt as a cache would see it, without making its text: for worlds without sockets."""
+        tokens = self.prompt_tokens(turn)
+        first = int(self.draw.hex("prompt", 14), 16)
+        return Prompt(tokens, range(first, first + tokens // BLOCK_TOKENS))
+
     def _call(
         self, kind: Literal["turn", "title", "warming"], turn: int, messages: list[Message], more: Message
     ) -> Call:
         body = {"model": self.model, "messages": messages} | more
         message_id = f"msg_{Draw.about(self.draw.subject, turn).hex('message', 26)}"
-        return Call(kind, self.client.fields(self.session, self.key, message_id), orjson.dumps(body))
+        return Call(kind, self.client.fields(self.session, self.key, message_id, self.parent), orjson.dumps(body))
 
     def _messages(self, turn: int, replies: Sequence[Message]) -> list[Message]:
         system = f"You are a coding agent. Working directory: /home/user/project-{self.number}\n"

@@ -23,7 +23,7 @@ class Ask:
     """What the world needs to know of a request.
 
     Attributes:
-        session: What it is routed by; "" only where none is needed.
+        session: What it is routed by: a session's id, or where none is needed something of the key's.
         lacks_reasoning: It repeats a tool call without its thinking.
     """
 

@@ -1,281 +1,196 @@
-"""The OpenAI SDK as a client: what its user and the gateway see of ocpool's work."""
+"""The OpenAI Python SDK as a client: what it says through ocpool is what it says directly."""
 
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
-from pathlib import Path
+import asyncio
+import json
+from collections.abc import AsyncIterator, Iterator
+from contextlib import contextmanager
 
+import httpx2
 import openai
 import pytest
+import pytest_asyncio
 
-from pool.clock import Clock
-from proxy.cli import stage
-from proxy.simulator.faults import Behaviour
-from proxy.simulator.record import Record
-from proxy.simulator.refusals import overloaded
-from tests.fakes.house import GO, House, house, street
+from tests.fakes.client import END, chunk
+from tests.fakes.relay import CROSSED, Relay, Relays
+from tests.fakes.upstream import SSE, Exchange, sized
 
-MODEL = "deepseek-v4.1-flash"
-OTHER_MODEL = "glm-5.3-flash"
-BOTH = pytest.mark.parametrize("stream", [False, True], ids=["whole", "stream"])
+H = b"x-opencode-session"
+WORDS = ["Hel", "lo ", "北京", "🌤", "."]
 
 
-@asynccontextmanager
-async def sdk(at: House, path: str = GO, key: str = "sk-sdk", **fields: str) -> AsyncIterator[openai.AsyncOpenAI]:
-    """A client that does not retry, so that a refusal which reaches it is seen. Fields: ``x_session_id="..."``."""
-    headers = {name.replace("_", "-"): value for name, value in fields.items()}
-    async with openai.AsyncOpenAI(
-        base_url=at.url + path, api_key=key, max_retries=0, default_headers=headers
-    ) as client:
+def event(**delta: object) -> bytes:
+    body = {"id": "c1", "object": "chat.completion.chunk", "created": 1, "model": "m", "choices": [{"index": 0, "delta": delta, "finish_reason": None}]}
+    return b"data: " + json.dumps(body, ensure_ascii=False).encode() + b"\n\n"
+
+
+EVENTS = [event(role="assistant"), *[event(content=word) for word in WORDS]]
+DONE = b"data: [DONE]\n\n"
+WHOLE = json.dumps(
+    {
+        "id": "c1",
+        "object": "chat.completion",
+        "created": 1,
+        "model": "m",
+        "choices": [{"index": 0, "message": {"role": "assistant", "content": "".join(WORDS)}, "finish_reason": "stop"}],
+        "usage": {"prompt_tokens": 3, "completion_tokens": 5, "total_tokens": 8},
+    }
+).encode()
+MESSAGES = [{"role": "user", "content": "hi"}]
+
+
+async def gateway(exchange: Exchange) -> None:
+    """Answers as the request asks: streamed or whole."""
+    asked = json.loads(await exchange.read())
+    timing = b"Server-Timing: gateway;dur=2, upstream;dur=90"
+    if asked.get("stream"):
+        head = SSE.replace(b"\r\n\r\n", b"\r\n" + timing + b"\r\n\r\n")
+        await exchange.send(head, *map(chunk, [*EVENTS, DONE]), END, gap=0.002)
+    else:
+        await exchange.send(sized(WHOLE, b"200 OK", b"Content-Type: application/json", timing))
+
+
+@pytest_asyncio.fixture(loop_scope="session")
+async def sdk(relay: Relay) -> AsyncIterator[openai.AsyncOpenAI]:
+    async with _sdk(relay) as client:
         yield client
 
 
-async def ask(
-    client: openai.AsyncOpenAI, text: str = "Say hello.", *, stream: bool = True, model: str = MODEL, session: str = ""
-) -> str:
-    """One turn; the answer's text. ``session`` is sent as OpenCode does."""
-    messages = [{"role": "user", "content": text}]
-    headers = {"x-opencode-session": session} if session else {}
-    if not stream:
-        whole = await client.chat.completions.create(
-            model=model, messages=messages, max_tokens=40, extra_headers=headers
-        )
-        return whole.choices[0].message.content or ""
-    said = []
-    async for chunk in await client.chat.completions.create(
-        model=model, messages=messages, max_tokens=40, stream=True, extra_headers=headers
-    ):
-        said += [choice.delta.content or "" for choice in chunk.choices]
-    return "".join(said)
+def _sdk(relay: Relay, **options: object) -> openai.AsyncOpenAI:
+    relay.needs_daemon()
+    base = f"http://127.0.0.1:{relay.daemon.port}/zen/go/v1"
+    return openai.AsyncOpenAI(api_key="sk-test", base_url=base, max_retries=0, timeout=20, **options)  # type: ignore[arg-type]
 
 
-async def refused(client: openai.AsyncOpenAI, session: str) -> int:
-    """A turn that is refused; the status its client sees."""
-    with pytest.raises(openai.APIStatusError) as caught:
-        await ask(client, session=session)
-    return caught.value.status_code
+@contextmanager
+def playing(relay: Relay, script) -> Iterator[list[Exchange]]:
+    """Whatever comes without a case is answered by the script."""
+    relay.upstream.strays.clear()
+    relay.upstream.stray_script = script
+    yield relay.upstream.strays
+    relay.upstream.stray_script = None
 
 
-async def opened(at: House, client: openai.AsyncOpenAI, session: str = "opening") -> Record:
-    """The first conversation of all, whose demand fills the pool."""
-    await ask(client, session=session)
-    await at.stocked()
-    return at.live[0]
+async def text_of(stream) -> str:
+    return "".join([part.choices[0].delta.content or "" async for part in stream if part.choices])
 
 
-async def simulated(at: House, ms: float) -> None:
-    await at.clock.sleep(ms)
-
-
-@BOTH
-async def test_the_first_conversation_starts_on_its_own_id_and_later_ones_on_verified_spares(tmp_path: Path, stream):
-    """Nobody waits for a probe: what was verified meanwhile is what the next ones start on, each on its own."""
-    async with street(tmp_path) as at, sdk(at) as client:
-        assert await ask(client, stream=stream, session="conversation-0")
-        assert at.live[0].session == "conversation-0"
-        await at.stocked()
-        for number in range(1, 4):
-            assert await ask(client, stream=stream, session=f"conversation-{number}")
-        starts = at.live[1:]
-        assert {record.session for record in starts} <= at.verified
-        assert len({record.session for record in starts}) == 3
-        assert not any(record.bad for record in starts)
-        assert {record.status for record in at.live} == {200}
-        for number in range(4):
-            assert await ask(client, stream=stream, session=f"conversation-{number}")
-        first = at.live[0] if not at.live[0].bad else None
-        assert [record.session for record in at.live[5:]] == [record.session for record in starts]
-        assert first is None or at.live[4].session == first.session
-
-
-async def test_the_sdk_sees_which_route_it_was_given(tmp_path: Path):
-    """The three headers that ocpool adds say which conversation it is, by which rule, and what it goes out on."""
-    async with street(tmp_path) as at, sdk(at, x_session_id="shown-to-the-client") as client:
-        say = client.chat.completions.with_raw_response
-        message = {"role": "user", "content": "Say hello."}
-        first = await say.create(model=MODEL, messages=[message], max_tokens=5)
-        assert first.headers["x-ocpool-route"] == "natural"
-        assert first.headers["x-ocpool-match"]
-        await at.stocked()
-        second = await say.create(
-            model=MODEL, messages=[message], max_tokens=5, extra_headers={"x-session-id": "another"}
-        )
-        assert second.headers["x-ocpool-route"] == "spare"
-        assert second.headers["x-ocpool-conversation"] != first.headers["x-ocpool-conversation"]
-
-
-async def test_a_slow_route_is_retired_and_its_conversation_moves_at_its_next_turn(tmp_path: Path):
-    """The first turn is exempt, because prefill is not the route's fault; the second slow one costs the id."""
-    async with street(tmp_path) as at, sdk(at) as client:
-        await opened(at, client)
-        at.gateway.script(lambda r: not r.probe, Behaviour(upstream_ms=9_000), times=2)
-        await ask(client, session="slow")
-        slow = at.live[-1].session
-        await ask(client, session="slow")
-        assert at.live[-1].session == slow, "one slow first turn does not cost an id"
-        await at.until(lambda: bool(at.decisions("retire")))
-        await ask(client, session="slow")
-        moved = at.live[-1].session
-        assert moved != slow
-        assert moved in at.verified
-        await ask(client, session="slow")
-        assert at.live[-1].session == moved
-        assert [record.session for record in at.live].count(slow) == 2
-        assert len(at.decisions("retire")) == 1
-
-
-async def test_an_account_limit_is_blamed_on_no_id(tmp_path: Path):
-    """Nothing is retired or rotated, probes pause, live requests go on, and a live 2xx ends the window."""
-    async with street(tmp_path) as at, sdk(at) as client:
-        await opened(at, client)
-        await ask(client, session="limited")
-        own = at.live[-1].session
-        at.gateway.limit("GoUsageLimitError", 3_600_000, retry_after_s=3_600)
-        spares, probes = at.spares(), len(at.probes)
+async def test_a_streamed_and_a_whole_answer_are_what_the_gateway_said(relay: Relay, sdk: openai.AsyncOpenAI):
+    with playing(relay, gateway) as seen:
         for _ in range(3):
-            assert await refused(client, "limited") == 429
-            assert await refused(client, "opening") == 429
-        assert {r.session for r in at.live[-6:]} == {own, "opening"}
-        await simulated(at, 60_000)
-        assert len(at.probes) == probes, "a refill was due 15 s after the spare was taken"
-        assert at.spares() == spares
-        pauses = (await at.status())["pool"]["pauses"]
-        assert [pause["provider"] for pause in pauses] == ["opencode-go"]
-        at.gateway.calm()
-        await ask(client, session="limited")
-        assert at.live[-1].session == own
-        assert (await at.status())["pool"]["pauses"] == []
-        await at.stocked()
-        assert not at.decisions("retire")
-        assert not at.decisions("failover")
+            stream = await sdk.chat.completions.create(model="m", messages=MESSAGES, stream=True)
+            assert await text_of(stream) == "".join(WORDS)
+            whole = await sdk.chat.completions.create(model="m", messages=MESSAGES)
+            assert whole.choices[0].message.content == "".join(WORDS)
+            assert whole.usage is not None
+            assert whole.usage.total_tokens == 8
+    assert all(exchange.head.one(b"authorization") == b"Bearer sk-test" for exchange in seen)
+    assert all(len(exchange.head.all(H)) == 1 for exchange in seen)
+    assert len(seen) == 6
 
 
-async def test_a_gateway_wide_overload_retires_nothing_and_takes_at_most_one_spare_a_conversation(tmp_path: Path):
-    """Every id is refused alike, so leaving one helps nobody; probes stay away and everybody keeps what they had."""
-    async with street(tmp_path) as at, sdk(at) as client:
-        await opened(at, client)
-        await ask(client, session="overloaded")
-        own = at.live[-1].session
-        spares = at.spares()
-        at.gateway.overload(3_600_000)
-        for _ in range(3):
-            assert await refused(client, "overloaded") == 529
-            assert await refused(client, "opening") == 529
-        assert len(spares - at.spares()) <= 2
-        assert not at.decisions("retire")
-        assert not at.decisions("move")
-        assert [fault["model"] for fault in (await at.status())["pool"]["faults"]] == [MODEL]
-        at.gateway.calm()
-        await ask(client, session="overloaded")
-        assert at.live[-1].session == own
-        await ask(client, session="opening")
-        assert at.live[-1].session in {"opening", *at.verified}
+async def test_the_synchronous_client_works_too(relay: Relay):
+    relay.needs_daemon()
+
+    def talk() -> tuple[str, str | None]:
+        with openai.OpenAI(api_key="k", base_url=f"http://localhost:{relay.daemon.port}/v1", max_retries=0) as client:
+            with client.chat.completions.create(model="m", messages=MESSAGES, stream=True) as stream:
+                streamed = "".join(part.choices[0].delta.content or "" for part in stream if part.choices)
+            return streamed, client.chat.completions.create(model="m", messages=MESSAGES).choices[0].message.content
+
+    with playing(relay, gateway) as seen:
+        assert await asyncio.to_thread(talk) == ("".join(WORDS), "".join(WORDS))
+    assert {exchange.target for exchange in seen} == {b"/zen/go/v1/chat/completions"}
 
 
-@BOTH
-@pytest.mark.parametrize("status", [429, 503, 529])
-async def test_an_overload_on_one_route_is_replaced_before_the_first_byte(tmp_path: Path, stream, status):
-    """The client sees one answer of 200; the gateway saw the same bytes twice, refused on one id, accepted on another."""
-    async with street(tmp_path) as at, sdk(at) as client:
-        await opened(at, client)
-        await ask(client, session="moving")
-        crowded = at.live[-1].session
-        at.gateway.script(
-            lambda r: r.session == crowded and not r.probe, Behaviour(refusal=overloaded(status, 120)), times=-1
+async def test_fifty_streams_at_once_are_each_complete(relay: Relay, sdk: openai.AsyncOpenAI):
+    async def talk(number: int) -> str:
+        headers = {"x-opencode-session": f"sdk-session-{number:04d}"}
+        return await text_of(
+            await sdk.chat.completions.create(model="m", messages=MESSAGES, stream=True, extra_headers=headers)
         )
-        assert await ask(client, stream=stream, session="moving")
-        before, after = at.live[-2:]
-        assert (before.status, before.session) == (status, crowded)
-        assert after.status == 200
-        assert after.session in at.verified - {crowded}
-        assert before.body_sha256 == after.body_sha256
-        assert len(at.live) == 4
-        assert await ask(client, stream=stream, session="moving")
-        assert at.live[-1].session == after.session
-        assert len(at.decisions("retire")) == 1
+
+    with playing(relay, gateway) as seen:
+        texts = await asyncio.gather(*[talk(number) for number in range(50)])
+    assert texts == ["".join(WORDS)] * 50
+    assert {exchange.head.one(H) for exchange in seen} == {b"sdk-session-%04d" % n for n in range(50)}
 
 
-async def test_a_restart_keeps_the_bindings(tmp_path: Path):
-    """Whoever had an id keeps it, its own or a spare, and no spare of the former process is lost."""
-    async with stage.gateway("sticky", 3, Clock(60.0)) as gateway:
-        names = ["opening", "second", "third"]
-        async with house(gateway, tmp_path) as at, sdk(at) as client:
-            await opened(at, client)
-            for session in names:
-                await ask(client, session=session)
-                await ask(client, session=session)
-            had = {session: at.live[-1 - 2 * place].session for place, session in enumerate(reversed(names))}
-            assert had["second"] in at.verified
-            unused = at.spares()
-        async with house(gateway, tmp_path) as at, sdk(at) as client:
-            for session in names:
-                await ask(client, session=session)
-                assert at.live[-1].session == had[session]
-            await ask(client, session="fourth")
-            assert at.live[-1].session in unused
+@pytest.mark.parametrize(
+    ("status", "error"),
+    [
+        (b"400 Bad Request", openai.BadRequestError),
+        (b"401 Unauthorized", openai.AuthenticationError),
+        (b"403 Forbidden", openai.PermissionDeniedError),
+        (b"429 Too Many Requests", openai.RateLimitError),
+        (b"500 Oops", openai.InternalServerError),
+    ],
+)
+async def test_an_error_of_the_gateway_is_raised_as_what_it_is(
+    relay: Relay, sdk: openai.AsyncOpenAI, status: bytes, error: type[openai.APIStatusError]
+):
+    body = b'{"type":"error","error":{"type":"SomeError","message":"words of the gateway"}}'
+
+    async def refuse(exchange: Exchange) -> None:
+        await exchange.read()
+        await exchange.send(sized(body, status, b"Content-Type: application/json", b"x-request-id: req_7"))
+
+    with playing(relay, refuse), pytest.raises(error, match="words of the gateway") as caught:
+        await sdk.chat.completions.create(model="m", messages=MESSAGES, stream=True)
+    assert caught.value.request_id == "req_7"
 
 
-async def test_a_name_in_the_base_url_is_a_conversation(tmp_path: Path):
-    """``/s/<name>/`` before the path: the gateway sees the path without it and one id of its own."""
-    async with street(tmp_path) as at, sdk(at) as opener, sdk(at, f"/s/work{GO}") as client:
-        await opened(at, opener)
-        await ask(client)
-        await ask(client, "And now?")
-        named = at.live[1:]
-        assert {record.path for record in named} == {f"{GO}/chat/completions"}
-        assert len({record.session for record in named}) == 1
-        assert named[0].session in at.verified
-        async with sdk(at, f"/s/play{GO}") as other:
-            await ask(other)
-        assert at.live[-1].session != named[0].session
+async def test_an_error_of_ours_is_raised_with_its_code(relays: Relays):
+    relay = await relays.make()
+    client = _sdk(relay)
+    await relay.upstream.stop()
+    with pytest.raises(openai.InternalServerError) as caught:
+        await client.chat.completions.create(model="m", messages=MESSAGES)
+    assert caught.value.status_code == 502
+    assert caught.value.code
+    await client.close()
 
 
-async def test_a_session_header_set_once_is_a_conversation(tmp_path: Path):
-    """A client with ``x-session-id`` among its default headers needs nothing else; the field itself stays here."""
-    async with street(tmp_path) as at, sdk(at) as opener, sdk(at, x_session_id="chat-7") as client:
-        await opened(at, opener)
-        await ask(client)
-        await ask(client, "And now?")
-        records = at.live[1:]
-        assert len({record.session for record in records}) == 1
-        assert records[0].session in at.verified
-        assert {record.session_fields for record in records} == {(("x-opencode-session", records[0].session),)}
+@pytest.mark.parametrize("way", ["fin", "rst"])
+async def test_a_stream_that_breaks_raises_instead_of_ending(relay: Relay, sdk: openai.AsyncOpenAI, way: str):
+    async def break_off(exchange: Exchange) -> None:
+        await exchange.read()
+        await exchange.send(SSE, *map(chunk, EVENTS[:3]))
+        await asyncio.sleep(0.1)
+        getattr(exchange.wire, way)()
+
+    with playing(relay, break_off):
+        stream = await sdk.chat.completions.create(model="m", messages=MESSAGES, stream=True)
+        with pytest.raises((openai.APIConnectionError, httpx2.TransportError)):
+            await text_of(stream)
 
 
-async def test_a_client_without_any_id_is_served_on_a_minted_one_and_takes_no_spare(tmp_path: Path):
-    """The gateway refuses Go requests without a session; one id per key fills the gap."""
-    async with street(tmp_path) as at, sdk(at) as client, sdk(at, key="sk-another") as other:
-        await opened(at, client)
-        await ask(client)
-        await ask(client, "Something else.")
-        await ask(other)
-        one, same, another = (record.session for record in at.live[1:])
-        assert one == same != another
-        assert len(at.spares()) == 3
-        assert {record.status for record in at.live} == {200}
+@pytest.mark.parametrize("relay", CROSSED, indirect=True, ids="-".join)
+async def test_a_stream_the_sdk_gives_up_is_given_up_upstream(relay: Relay, sdk: openai.AsyncOpenAI):
+    async def endless(exchange: Exchange) -> None:
+        await exchange.read()
+        await exchange.send(SSE)
+        while True:
+            await exchange.send(chunk(EVENTS[1]))
+            await asyncio.sleep(0.02)
+
+    with playing(relay, endless) as seen:
+        stream = await sdk.chat.completions.create(model="m", messages=MESSAGES, stream=True)
+        async for _ in stream:
+            break
+        await stream.close()
+        await seen[0].wire.gone(1.5)
 
 
-async def test_a_title_goes_out_on_its_conversations_id_and_takes_no_spare(tmp_path: Path):
-    """Asked for on another model, without tools: no turn, so no id of its own."""
-    async with street(tmp_path) as at, sdk(at) as client:
-        await opened(at, client)
-        await ask(client, session="titled")
-        spares = at.spares()
-        await ask(client, "Name this conversation.", model=OTHER_MODEL, session="titled")
-        turn, title = at.live[-2:]
-        assert title.model == OTHER_MODEL
-        assert title.session == turn.session
-        assert at.spares() == spares
-        await simulated(at, 60_000)
-        assert {record.model for record in at.probes} == {MODEL}
+async def test_the_sdks_own_retries_are_the_only_ones(relays: Relays):
+    relay = await relays.make()
+    relay.needs_daemon()
 
+    async def busy(exchange: Exchange) -> None:
+        await exchange.read()
+        await exchange.send(sized(b'{"error":{"message":"x"}}', b"503 Busy", b"retry-after-ms: 10"))
 
-async def test_without_a_credential_nothing_is_probed_and_status_says_why(tmp_path: Path):
-    """``public`` is the key of OpenCode's free models and nobody's account."""
-    fields = {"User_Agent": "opencode/1.18.33"}
-    async with street(tmp_path) as at, sdk(at, key="public", **fields) as client:
-        for session in ("free-1", "free-2"):
-            assert await ask(client, model="hy4-flash-free", session=session)
-        await simulated(at, 120_000)
-        assert at.probes == []
-        assert [record.session for record in at.live] == ["free-1", "free-2"]
-        assert "no credential" in str(await at.status())
+    client = _sdk(relay).with_options(max_retries=2)
+    with playing(relay, busy) as seen, pytest.raises(openai.InternalServerError):
+        await client.chat.completions.create(model="m", messages=MESSAGES)
+    assert len(seen) == 3
+    await client.close()

@@ -1,5 +1,6 @@
 """Rule 20: our own errors are ours, visible and parseable: JSON, a code per cause, one line with the cause, no secret."""
 
+import contextlib
 import json
 import os
 import socket
@@ -96,20 +97,17 @@ async def test_a_certificate_that_nobody_trusts_is_refused(relays: Relays):
 
 async def test_a_connection_that_is_not_made_in_time_is_a_504(relays: Relays):
     """A listener whose backlog is full answers no SYN, as a black hole does."""
-    with socket.socket() as hole:
+    with contextlib.ExitStack() as stack:
+        hole = stack.enter_context(socket.socket())
         hole.bind(("127.0.0.1", 0))
         hole.listen(0)
-        fillers = []
         for _ in range(3):
-            filler = socket.socket()
+            filler = stack.enter_context(socket.socket())
             filler.setblocking(False)
             filler.connect_ex(hole.getsockname())
-            fillers.append(filler)
         said = f"http://127.0.0.1:{hole.getsockname()[1]}"
         relay = await _elsewhere(relays, said, upstream__connect_timeout_ms=500)
         assert "timeout" in await _cause(relay, ROUTED, 504)
-        for filler in fillers:
-            filler.close()
 
 
 async def test_each_failure_leaves_one_line_with_its_cause(relays: Relays):
