@@ -47,14 +47,15 @@ class Edge:
         self._count = 0
         self.connections: set[ClientConnection] = set()  # those with a request, our own pages included
         self.relaying: set[ClientConnection] = set()
+        self.quiet = asyncio.Event()  # nothing is being served
 
     async def handle(self, request: web.BaseRequest) -> web.StreamResponse:
         """Serve one request. Never raises but for a cancellation."""
         connection = cast("ClientConnection", request.protocol)
         self.connections.add(connection)
+        self.quiet.clear()
         try:
             answer = await self._serve(request, connection)
-            return CLOSED if self._daemon.stopping and answer is KEPT else answer
         except ProxyError as error:
             return self._refuse(request, error)
         except asyncio.CancelledError:
@@ -65,6 +66,9 @@ class Edge:
         finally:
             connection.pour = None
             self.connections.discard(connection)
+            if not self.connections:
+                self.quiet.set()
+        return CLOSED if self._daemon.stopping and answer is KEPT else answer
 
     async def _serve(self, request: web.BaseRequest, connection: ClientConnection) -> web.StreamResponse:
         daemon = self._daemon
@@ -106,6 +110,7 @@ class Edge:
         exchange = Exchange(
             self._count, daemon.clock.wall_ms(), daemon.clock.mono_ms(), request.method.encode("latin-1"), target
         )
+        exchange.token_scope = token_scope
         chunked = b"transfer-encoding" in seen
         length = None
         if not chunked and b"content-length" in seen:
@@ -118,7 +123,7 @@ class Edge:
             exchange.origin = origin
         self.relaying.add(connection)
         try:
-            keep = await self._forward.run(request, connection, exchange, incoming, seen, token_scope)
+            keep = await self._forward.run(request, connection, exchange, incoming, seen)
         finally:
             self.relaying.discard(connection)
             incoming.drop()
@@ -129,7 +134,8 @@ class Edge:
         headers = request.headers.get("Access-Control-Request-Headers", "").encode("latin-1", "replace")
         answer = (
             b"HTTP/1.1 204 No Content\r\nAccess-Control-Allow-Origin: %b\r\nVary: Origin\r\n"
-            b"Access-Control-Allow-Methods: %b\r\nAccess-Control-Allow-Headers: %b\r\nAccess-Control-Max-Age: 600\r\n\r\n"
+            b"Access-Control-Allow-Methods: %b\r\nAccess-Control-Allow-Headers: %b\r\n"
+            b"Access-Control-Max-Age: 600\r\n\r\n"
         ) % (seen.get(b"origin", b""), _CORS_METHODS, headers)
         return self._write(request, answer, keep=True)
 

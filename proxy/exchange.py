@@ -24,6 +24,7 @@ class Exchange:
     began_ms: float
     method: bytes
     target: Target
+    token_scope: str | None = None  # the name of the listener token that was used
     origin: bytes | None = None  # a page of listen.allowed_origins that asks
     routed: bool = False
     scope: str = ""

@@ -35,7 +35,6 @@ class Forward:
         exchange: Exchange,
         incoming: Incoming,
         seen: dict[bytes, bytes],
-        token_scope: str | None,
     ) -> bool:
         """Relay one request to its end. Returns whether the client's connection can be used again.
 
@@ -51,17 +50,17 @@ class Forward:
                 if not incoming.read_ready():
                     await incoming.read(daemon.max_body_bytes)
                 try:
-                    self._identify(exchange, incoming, raw, seen, token_scope)
+                    self._identify(exchange, incoming, raw, seen)
                     self._start(exchange, raw)
                 except Exception as exc:  # noqa: BLE001  (no fault of ours in choosing an id may fail a request)
                     daemon.trouble("route_not_chosen", exc)
                     exchange.start = None
-                    self._fill(exchange, raw, token_scope)
+                    self._fill(exchange, raw)
                 if exchange.start is not None and exchange.start.budget_ms > 0 and daemon.search is not None:
                     exchange.start = await daemon.search(exchange.start)
             else:
                 incoming.read_ready()
-                self._fill(exchange, raw, token_scope)
+                self._fill(exchange, raw)
             return await attempts.run(raw)
         except ProxyError as error:
             exchange.error = error
@@ -73,21 +72,14 @@ class Forward:
             attempts.finish()
             settle.settle(daemon, exchange)
 
-    def _identify(
-        self,
-        exchange: Exchange,
-        incoming: Incoming,
-        raw: list[Field],
-        seen: dict[bytes, bytes],
-        token_scope: str | None,
-    ) -> None:
+    def _identify(self, exchange: Exchange, incoming: Incoming, raw: list[Field], seen: dict[bytes, bytes]) -> None:
         """Which conversation is this?"""
         daemon = self._daemon
         exchange.bytes_in = incoming.size
         encoded = seen.get(b"content-encoding", b"identity").strip().lower() != b"identity"
         if incoming.complete:
             exchange.facts = body.read(incoming.chunks, incoming.size, encoded)
-        exchange.scope = scope_of(token_scope, raw, daemon.secret)
+        exchange.scope = scope_of(exchange.token_scope, raw, daemon.secret)
         reading = ids.read_ids(
             raw, exchange.target.named, exchange.facts, daemon.rules, exchange.target.upstream.decode("latin-1")
         )
@@ -122,13 +114,13 @@ class Forward:
         if model is not None:
             daemon.targets.remember(exchange.target, model, raw, exchange.scope)
 
-    def _fill(self, exchange: Exchange, raw: list[Field], token_scope: str | None) -> None:
+    def _fill(self, exchange: Exchange, raw: list[Field]) -> None:
         """What is not routed keeps its session fields; an inference POST without any is given a minted one."""
         daemon = self._daemon
         if not (daemon.fill_missing and exchange.target.inference and exchange.method == b"POST"):
             return
         if fields.has_session_field(raw):
             return
-        exchange.scope = scope_of(token_scope, raw, daemon.secret)
+        exchange.scope = scope_of(exchange.token_scope, raw, daemon.secret)
         unnamed = daemon.registry.unnamed(exchange.scope, exchange.target.provider, exchange.at)
         raw.append((daemon.session_header, unnamed.natural.value.encode("latin-1")))

@@ -276,9 +276,8 @@ class Service:
         for connection in self._listener.connections:
             if connection not in edge.connections:
                 connection.force_close()
-        deadline = self._clock.mono_ms() + daemon.settings.listen.drain_ms
-        while edge.connections and self._clock.mono_ms() < deadline:
-            await asyncio.sleep(0.02)
+        if edge.connections:
+            await _within(edge.quiet, self._clock.seconds(daemon.settings.listen.drain_ms))
         daemon.aborting = True
         left = list(edge.connections)
         if left:
@@ -286,9 +285,8 @@ class Service:
         for client in left:
             if client.transport is not None:
                 client.transport.abort()
-        end = self._clock.mono_ms() + _ABORT_GRACE_S * 1000
-        while edge.connections and self._clock.mono_ms() < end:
-            await asyncio.sleep(0.01)
+        if edge.connections:
+            await _within(edge.quiet, _ABORT_GRACE_S)
 
     def stop(self) -> None:
         """Begin to stop; a second call ends the process at once."""
@@ -346,6 +344,13 @@ class Service:
         if change.needs_restart:
             log.warning("these settings change at the next start", keys=", ".join(change.needs_restart))
         daemon.events.emit("reloaded", applied=list(change.applied), needs_restart=list(change.needs_restart))
+
+
+async def _within(event: asyncio.Event, seconds: float) -> None:
+    """Wait for an event, but no longer than that."""
+    with contextlib.suppress(TimeoutError):
+        async with asyncio.timeout(seconds):
+            await event.wait()
 
 
 def _load_the_rest() -> None:

@@ -37,8 +37,8 @@ def test_the_route_of_a_conversation_on_a_clients_value_is_that_value():
     one = wish(minted=False, value="client-value")
     pool.observe(pool.start(one, NOW), fast(), NOW)
     assert pool.route_of("c1", GO, MODEL) == "client-value"
-    assert pool.natural_holder("d-client-value") == "c1"
-    assert pool.natural_holder("d-other") is None
+    assert pool.natural_holder(one.natural.digest) == "c1"
+    assert pool.natural_holder("0" * 16) is None
 
 
 def test_repinning_one_conversation_leaves_the_others_alone():

@@ -32,7 +32,7 @@ assert store.commit(Batch((Bind(binding("c2", "r2")),), LEASE), NOW).problem is 
 """
 
 NOBODY = """
-import sys
+import os, sys
 from pathlib import Path
 from pool.ports import Batch, Bind, Reserve
 from pool.stores.file import FileStore
@@ -40,6 +40,8 @@ from tests.fakes.pool import NOW, STOCK
 from tests.test_pool_stores_file import binding, LEASE
 
 unreadable, readonly = map(Path, sys.argv[1:])
+FileStore(Path(sys.argv[1]).with_name("warm-up")).start(NOW)  # what is imported late may lie out of reach
+os.setgid(65534), os.setuid(65534)
 synced = FileStore(unreadable).start(NOW)
 assert (synced.applied, synced.contents) == (False, None)
 assert "cannot be read: Permission denied" in synced.problem, synced.problem
@@ -54,10 +56,10 @@ assert not synced.applied and synced.reserved == () and "Permission denied" in s
 ROOT = Path(__file__).parent.parent
 
 
-def run(code: str, *paths: Path, **how) -> None:
+def run(code: str, *paths: Path) -> None:
     """Run the code in a process of its own, from the root of the tree."""
     done = subprocess.run(
-        [sys.executable, "-B", "-c", code, *map(str, paths)], cwd=ROOT, capture_output=True, text=True, check=False, **how
+        [sys.executable, "-B", "-c", code, *map(str, paths)], cwd=ROOT, capture_output=True, text=True, check=False
     )
     assert done.returncode == 0, done.stderr
 
@@ -84,7 +86,7 @@ def test_what_may_not_be_read_or_written_is_a_problem_in_words():
         Path(folder).chmod(0o755)
         unreadable.chmod(0)
         unreadable.with_name("state.json.guard").chmod(0o666)
-        run(NOBODY, unreadable, readonly, user=65534, group=65534)
+        run(NOBODY, unreadable, readonly)
 
 
 @pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() == 0, reason="root may do anything")

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from config.settings import Settings
 from pool.bindings import Bindings
-from pool.ids import new_id
+from pool.ids import id_digest, new_id
 from pool.inventory import Inventory
 from pool.keeper import Keeper
 from pool.model import (
@@ -43,7 +43,7 @@ def wish(
     conversation="c1", *, scope="", model=MODEL, provider=GO, shape=Shape.UUID, minted=True, turn=True, value=None
 ) -> Wish:
     value = value or f"natural-{conversation}"
-    natural = Natural(value, minted=minted, digest=f"d-{value}")
+    natural = Natural(value, minted=minted, digest=id_digest(value))
     return Wish(conversation, scope, provider, model, shape, natural, turn=turn)
 
 
