@@ -191,6 +191,7 @@ class Attempts:
         exchange.start = start
         exchange.replayed = True
         exchange.refusal = exchange.verdict = exchange.ended = exchange.signals = None
+        exchange.status = exchange.head_ms = None
         self._connection = None
         daemon.upstream.release(connection)
         return True

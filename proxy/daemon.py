@@ -106,6 +106,17 @@ class Daemon:
         """Must the session field be filled in although nothing else is changed?"""
         return self.fill_missing and not has_session_field(fields)
 
+    def not_probing(self, now: int) -> dict[str, str | None]:
+        """Why no probes are sent, by provider; None where they may be."""
+        if self.settings.routing.mode == "off" or not self.settings.probe.enabled:
+            setting = "routing.mode = off" if self.settings.routing.mode == "off" else "probe.enabled = false"
+            return dict.fromkeys(self.settings.routing.providers, setting)
+        reasons: dict[str, str | None] = {}
+        for provider in self.settings.routing.providers:
+            paused = self.routes.paused(provider, None, now)
+            reasons[provider] = self.targets.missing(provider) or (paused[1] if paused is not None else None)
+        return reasons
+
     def note(self, note: Note, exchange: Exchange | None = None) -> None:
         """Log a decision of the pool."""
         facts = dict(note.facts)

@@ -8,7 +8,7 @@ import asyncio
 
 from aiohttp import web
 
-from pool.model import Wish
+from pool.model import Source, Wish
 from proxy import settle
 from proxy.attempts import Attempts
 from proxy.conversation import body, ids
@@ -109,8 +109,9 @@ class Forward:
         )
         if resolved.side:
             existing = daemon.routes.route_of(conversation.label, exchange.target.provider, None)
-            if existing is not None:
+            if existing is not None and existing != exchange.start.routed_id:
                 exchange.start.routed_id = existing
+                exchange.start.source = Source.SPARE
         if model is not None:
             daemon.targets.remember(exchange.target, model, raw, exchange.scope)
 

@@ -64,6 +64,9 @@ def headline(seen: dict[str, Any]) -> list[str]:
             f"upstream {upstream.get('base_url')}, {upstream.get('connections')} connections"
             f" ({upstream.get('idle')} idle), {seen.get('in_flight')} in flight"
         )
+    reasons = seen.get("not_probing")
+    if isinstance(reasons, dict):
+        lines += [f"no probes for {provider}: {reason}" for provider, reason in reasons.items() if reason]
     problems = seen.get("problems")
     if isinstance(problems, dict):
         lines += [f"! {part}: {text}" for part, text in problems.items()]

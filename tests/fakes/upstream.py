@@ -73,8 +73,8 @@ class Exchange:
         await self.send(SSE, *[chunk(event) for event in events], *([END] if end else []), gap=gap)
 
     def when(self, marker: bytes) -> float:
-        """When bytes that contain the marker were sent."""
-        return next(at for at, data in self.wire.sent if marker in data)
+        """When bytes that contain the marker were sent in this exchange."""
+        return next(at for at, data in self.wire.sent if marker in data and at >= self.at)
 
 
 Script: TypeAlias = Callable[[Exchange], Awaitable[None]]
