@@ -5,80 +5,36 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from config.entries import Entry, Found
-from config.keys import KEYS, MODELS, find, nearest, sections, spell, unknown
+from pydantic_settings import BaseSettings, TomlConfigSettingsSource
+
+from config.keys import MODELS, find
+from config.notes import KeyPath, Notes
 
 MAX_BYTES = 1_048_576
 
 
-def read(path: Path) -> str | None:
-    """The text of the file, or None if there is none.
+def read(path: Path) -> dict[str, Any]:
+    """The tables of the file.
 
     Raises:
-        OSError: it exists, or may exist, and cannot be read.
-        ValueError: it is not UTF-8 or too large, with the line where that shows.
+        OSError: there is none, or it cannot be read.
+        ValueError: it is too large or no TOML, with the line where that shows.
     """
-    try:
-        with path.open("rb") as file:
-            data = file.read(MAX_BYTES + 1)
-    except (FileNotFoundError, NotADirectoryError):
-        return None
+    with path.open("rb") as file:
+        data = file.read(MAX_BYTES + 1)
+    import tomllib  # noqa: PLC0415 - 15 ms that a start without a file does not need
+
     if len(data) > MAX_BYTES:
         raise ValueError(f"is larger than {MAX_BYTES} bytes")
     try:
-        return data.decode("utf-8-sig")
+        return tomllib.loads(data.decode("utf-8-sig"))
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
         raise ValueError(f"is not UTF-8 (at line {line})") from None
-
-
-def _leaves(data: dict[str, Any]) -> Iterator[tuple[tuple[str, ...], Any]]:
-    """Values with their paths: two deep, three below ``models``; a table where none belongs is a leaf."""
-    for section, table in data.items():
-        if not isinstance(table, dict):
-            yield (section,), table
-            continue
-        for name, value in table.items():
-            if section == MODELS and isinstance(value, dict):
-                yield from (((section, name, field), inner) for field, inner in value.items())
-            else:
-                yield (section, name), value
-
-
-def _misplaced(path: tuple[str, ...]) -> str:
-    """Why a path is no setting: not inside a section, in an unknown one, or an unknown key of a known one."""
-    known = [*sections(), MODELS]
-    if path[0] not in known and len(path) > 1:
-        return f"[{path[0]}]: no such section; the nearest is [{nearest(path[0], known)}]"
-    if path[0] in known and len(path) == 1:
-        return f"{path[0]}: must be a table, [{path[0]}]"
-    if path[0] == MODELS and len(path) == 2:
-        return f"{spell(path)}: must be a table, [{spell(path)}]"
-    if len(path) == 1:
-        return f"{path[0]}: must be inside a section; the nearest is {nearest(path[0], KEYS)}"
-    return unknown(path)
-
-
-def from_text(text: str, path: Path) -> Found:
-    """Every key of the file. Refusals name the file, and for what is no TOML the line."""
-    import tomllib  # noqa: PLC0415 - 15 ms that a start without a file does not need
-
-    origin = f"file {path}"
-    found = Found()
-    try:
-        data = tomllib.loads(text)
-    except (ValueError, RecursionError) as error:
-        reason = str(error) if isinstance(error, ValueError) else "is nested too deeply"
-        found.problems.append(f"{origin}: not valid TOML: {reason}")
-        return found
-    refused: set[str] = set()
-    for leaf, value in _leaves(data):
-        if find(leaf) is not None:
-            found.entries.append(Entry(leaf, value, origin))
-        else:
-            refused.add(f"{origin}: {_misplaced(leaf)}")
-    found.problems.extend(sorted(refused))
-    return found
+    except ValueError as error:
+        raise ValueError(f"not valid TOML: {error}") from None
+    except RecursionError:
+        raise ValueError("not valid TOML: is nested too deeply") from None
 
 
 def is_exposed(path: Path) -> bool:
@@ -87,3 +43,47 @@ def is_exposed(path: Path) -> bool:
         return os.name == "posix" and bool(path.stat().st_mode & 0o044)
     except OSError:
         return False
+
+
+def _paths(data: dict[str, Any]) -> Iterator[KeyPath]:
+    """The way to each value: two deep, three below ``models``. What is misplaced is for the check of all settings."""
+    for section, table in data.items():
+        for name, value in table.items() if isinstance(table, dict) else ():
+            if section == MODELS:
+                yield from ((section, name, field) for field in (value if isinstance(value, dict) else ()))
+            else:
+                yield section, name
+
+
+class Document(TomlConfigSettingsSource):
+    """The file at ``path``, which must be there; without a path it says nothing. Raises what ``read`` does."""
+
+    def __init__(self, settings_cls: type[BaseSettings], path: Path | None, notes: Notes) -> None:
+        super().__init__(settings_cls, path)
+        self.path = path
+        keys = {way: key for way in _paths(self.toml_data) if (key := find(way)) is not None}
+        for way in keys:
+            notes.came(way, f"file {path}")
+        if path is not None and any(key.secret for key in keys.values()) and is_exposed(path):
+            notes.warnings.append(f"file {path}: holds a secret and others can read it; chmod 600 it")
+
+    def _read_files(self, files: Any, deep_merge: bool = False) -> dict[str, Any]:  # noqa: ARG002 - the library's
+        # The library's own passes over a file that it cannot read, and takes no byte order mark.
+        return {} if files is None else read(files)
+
+
+def find_document(settings_cls: type[BaseSettings], named: Path | None, default: Path, notes: Notes) -> Document:
+    """The file's settings. A file that was named must be there; the default one may be missing or out of reach."""
+    path = default if named is None else named
+    try:
+        return Document(settings_cls, path, notes)
+    except (FileNotFoundError, NotADirectoryError):
+        if named is not None:
+            notes.problems.append(f"file {path}: does not exist")
+    except (OSError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) else str(error)
+        if named is None and not os.path.exists(path):  # noqa: PTH110 - Path.exists raises where this says no
+            notes.warnings.append(f"file {path}: cannot be looked at ({reason}), so defaults are used")
+        else:
+            notes.problems.append(f"file {path}: {reason}")
+    return Document(settings_cls, None, notes)

@@ -7,21 +7,20 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from pydantic import ValidationError
+from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
 
-from config import document, paths, problems
+from config import paths, problems
+from config.document import find_document
 from config.doubts import doubts
-from config.entries import Entry, Found
-from config.keys import KEYS, find, spell
-from config.overrides import from_overrides
+from config.keys import KEYS, spell
+from config.notes import Notes
+from config.overrides import Overrides
 from config.settings import Settings
-from config.variables import from_environment
+from config.variables import Variables, client_key
 
 DEFAULT = "default"
-_API_KEY = ("probe", "api_key")
-_API_KEY_VARIABLE = "OPENCODE_API_KEY"
 
 
 class SettingsError(Exception):
@@ -46,44 +45,21 @@ class Loaded:
     file: Path | None
 
 
-def _from_file(named: Path | None, environ: Mapping[str, str]) -> tuple[Found, Path | None]:
-    """The file's settings. A file that was named must be there; the default one may be missing or out of reach."""
-    path = named if named is not None else paths.config_file(environ)
-    found = Found()
-    try:
-        text = document.read(path)
-    except (OSError, ValueError) as error:
-        reason = error.strerror if isinstance(error, OSError) else str(error)
-        if named is None and not os.path.exists(path):  # noqa: PTH110 - Path.exists raises where this says no
-            found.warnings.append(f"file {path}: cannot be looked at ({reason}), so defaults are used")
-        else:
-            found.problems.append(f"file {path}: {reason}")
-        return found, None
-    if text is None:
-        if named is not None:
-            found.problems.append(f"file {path}: does not exist")
-        return found, None
-    found = document.from_text(text, path)
-    keys = [find(entry.path) for entry in found.entries]
-    if any(key is not None and key.secret for key in keys) and document.is_exposed(path):
-        found.warnings.append(f"file {path}: holds a secret and others can read it; chmod 600 it")
-    return found, path
+class Layered(Settings, BaseSettings):
+    """``Settings``, merged by pydantic-settings from the ``sources`` it is made with, the first before the others."""
 
+    model_config = SettingsConfigDict(env_prefix="OCPOOL_", env_nested_delimiter="__", case_sensitive=True)
 
-def _fallbacks(environ: Mapping[str, str]) -> Found:
-    """``OPENCODE_API_KEY`` is every client's variable, so anything that is ocpool's own goes before it."""
-    key = environ.get(_API_KEY_VARIABLE, "").strip()
-    return Found([Entry(_API_KEY, key, f"environment {_API_KEY_VARIABLE}")] if key else [])
-
-
-def _nested(entries: Mapping[tuple[str, ...], Entry]) -> dict[str, Any]:
-    data: dict[str, Any] = {}
-    for path, entry in entries.items():
-        table = data
-        for part in path[:-1]:
-            table = table.setdefault(part, {})
-        table[path[-1]] = entry.value
-    return data
+    @classmethod
+    def settings_customise_sources(  # the library's own are not used: they read the process's environment
+        cls,
+        settings_cls: type[BaseSettings],  # noqa: ARG003
+        init_settings: PydanticBaseSettingsSource,
+        *_: object,
+        **__: object,
+    ) -> tuple[PydanticBaseSettingsSource, ...]:
+        """The sources that were given, in place of the library's."""
+        return tuple(init_settings()["sources"])
 
 
 def load(
@@ -99,17 +75,20 @@ def load(
     Raises:
         SettingsError: with everything that is wrong.
     """
-    from_file, file = _from_file(config_file, environ)
-    sources = [_fallbacks(environ), from_file, from_environment(environ), from_overrides(overrides)]
-    entries = {entry.path: entry for source in sources for entry in source.entries}
-    wrong = [problem for source in sources for problem in source.problems]
+    notes = Notes()
+    sources = (
+        Overrides(Layered, overrides, notes),
+        Variables(Layered, environ, notes),
+        document := find_document(Layered, config_file, paths.config_file(environ), notes),
+        client_key(Layered, environ, notes),
+    )
     settings = None
     try:
-        settings = Settings.model_validate(_nested(entries))
+        layered = Layered(sources=sources)  # type: ignore[call-arg] # it is no field
+        settings = Settings.model_construct(**dict(layered))
     except ValidationError as errors:
-        wrong += problems.tell(errors, entries)
-    if settings is None or wrong:
-        raise SettingsError(list(dict.fromkeys(wrong)))
-    origins = dict.fromkeys(KEYS, DEFAULT) | {spell(path): entry.origin for path, entry in entries.items()}
-    warnings = [warning for source in sources for warning in source.warnings] + doubts(settings)
-    return Loaded(settings, origins, list(dict.fromkeys(warnings)), file)
+        notes.problems += problems.tell(errors, notes.origins, document.path)
+    if settings is None or notes.problems:
+        raise SettingsError(list(dict.fromkeys(notes.problems)))
+    origins = dict.fromkeys(KEYS, DEFAULT) | {spell(path): origin for path, origin in notes.origins.items()}
+    return Loaded(settings, origins, list(dict.fromkeys(notes.warnings + doubts(settings))), document.path)

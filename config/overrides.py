@@ -1,15 +1,18 @@
 """Settings from the command line: the texts of ``--set section.key=value``."""
 
 from collections.abc import Iterable
+from typing import Any
 
-from config.entries import Entry, Found, Path
+from pydantic_settings import BaseSettings, InitSettingsSource
+
 from config.keys import MODELS, find, spell, unknown
-from config.values import read_text
+from config.notes import KeyPath, Notes
+from config.values import read_value
 
 ORIGIN = "command line"
 
 
-def _path(name: str) -> Path:
+def _path(name: str) -> KeyPath:
     """``pool.size``, or ``models."NAME".key``, where NAME may hold dots and its quotes may be left out."""
     section, _, rest = name.strip().partition(".")
     model, _, field = rest.rpartition(".")
@@ -18,22 +21,29 @@ def _path(name: str) -> Path:
     return (section, rest.strip()) if rest else (section,)
 
 
-def from_overrides(overrides: Iterable[str]) -> Found:
+class Overrides(InitSettingsSource):
     """Every override, read; of two for one key the later wins."""
-    found = Found()
-    for number, text in enumerate(overrides, 1):
-        name, equals, value = text.partition("=")
-        path = _path(name)
-        key = find(path)
-        if not equals:  # not quoted: half of it may be a secret
-            found.problems.append(f"{ORIGIN}: override {number} must be section.key=value, such as pool.size=4")
-        elif key is None:
-            found.problems.append(f"{ORIGIN}: {unknown(path)}")
-        else:
-            found.entries.append(Entry(path, read_text(key, value), ORIGIN))
-            if key.secret:
-                found.warnings.append(
-                    f"{spell(path)} was given on the command line, which every process can read;"
-                    f" use {key.variable} or the file",
-                )
-    return found
+
+    def __init__(self, settings_cls: type[BaseSettings], overrides: Iterable[str], notes: Notes) -> None:
+        tables: dict[str, Any] = {}
+        for number, text in enumerate(overrides, 1):
+            name, equals, value = text.partition("=")
+            path = _path(name)
+            key = find(path)
+            if not equals:  # not quoted: half of it may be a secret
+                problem = f"{ORIGIN}: override {number} must be section.key=value, such as pool.size=4"
+                notes.problems.append(problem)
+            elif key is None:
+                notes.problems.append(f"{ORIGIN}: {unknown(path)}")
+            else:
+                table = tables
+                for part in path[:-1]:
+                    table = table.setdefault(part, {})
+                table[path[-1]] = read_value(key, value)
+                notes.came(path, ORIGIN)
+                if key.secret:
+                    notes.warnings.append(
+                        f"{spell(path)} was given on the command line, which every process can read;"
+                        f" use {key.variable} or the file",
+                    )
+        super().__init__(settings_cls, tables)

@@ -33,8 +33,8 @@ def _user_folder(kind: Literal["config", "state"], environ: Mapping[str, str]) -
     named = Path(environ.get(f"XDG_{kind.upper()}_HOME", "").strip())
     if named.is_absolute():
         return named / _NAME
-    if sys.platform in {"darwin", "win32"}:
-        import platformdirs  # noqa: PLC0415 - 30 ms, and elsewhere the two folders of XDG are all it knows
+    if sys.platform in {"darwin", "win32"}:  # not elsewhere: platformdirs reads the process's own HOME and XDG alone
+        import platformdirs  # noqa: PLC0415 - 30 ms
 
         folder = platformdirs.user_config_path if kind == "config" else platformdirs.user_state_path
         return folder(_NAME, appauthor=False)

@@ -3,13 +3,14 @@
 import re
 import reprlib
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any, get_args
 
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
-from config.entries import Entry, Path
-from config.keys import Key, find, nearest, spell
+from config.keys import KEYS, MODELS, Key, find, nearest, sections, spell, unknown
+from config.notes import KeyPath
 from config.sections.conversation import RuleSection
 
 _USERINFO = re.compile(r"//\S*@")
@@ -26,6 +27,7 @@ _WORDS = {
     "too_long": "must not hold more than {max_length}",
     "too_short": "must be at least {min_length} characters long",
 }
+_MISPLACED = {"dict_type", "extra_forbidden", "model_type"}
 _RANGE = {
     "bool_type",
     "dict_type",
@@ -49,7 +51,7 @@ def show(value: Any) -> str:
     return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}..."
 
 
-def _place(path: Path, rest: tuple[int | str, ...]) -> str:
+def _place(path: KeyPath, rest: tuple[int | str, ...]) -> str:
     """The key and the way inside it: ``conversation.rules[0].class``."""
     return spell(path) + "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in rest)
 
@@ -67,17 +69,30 @@ def _reason(error: ErrorDetails, key: Key, *, inside: bool) -> str:
     return _WORDS.get(kind, "{msg}").format(**words)
 
 
-def _tell(error: ErrorDetails, entries: Mapping[Path, Entry]) -> str:
+def _misplaced(error: ErrorDetails, path: KeyPath) -> str:
+    """What is wrong with the file where there is no key."""
+    name = spell(path)
+    if error["type"] != "extra_forbidden":
+        return f"{name}: must be a table, [{name}]"
+    if len(path) > 1:
+        return unknown(path)
+    if isinstance(error["input"], dict):
+        return f"[{name}]: no such section; the nearest is [{nearest(name, [*sections(), MODELS])}]"
+    return f"{name}: must be inside a section; the nearest is {nearest(name, KEYS)}"
+
+
+def _tell(error: ErrorDetails, origins: Mapping[KeyPath, str], file: Path | None) -> str:
     loc = error["loc"]
-    size = 3 if loc[:1] == ("models",) else 2
+    size = 3 if loc[:1] == (MODELS,) else 2
     path = tuple(str(part) for part in loc[:size])
     key = find(path)
     if key is None:
+        if error["type"] in _MISPLACED:
+            return f"file {file}: {_misplaced(error, path)}"
         reason = str(error["ctx"]["error"]) if error["type"] == "value_error" else error["msg"]
         over_several = len(loc) == 1 and error["type"] == "value_error"  # such a check names the keys itself
         return reason if over_several else f"{spell(path[:2])}: {reason}"
-    entry = entries.get(path)
-    origin = f" ({entry.origin})" if entry else ""
+    origin = f" ({origins[path]})" if path in origins else ""
     reason = _reason(error, key, inside=len(loc) > size)
     if key.secret:
         return f"{key.name if size == 2 else spell(path)}{origin}: {reason}"
@@ -85,6 +100,6 @@ def _tell(error: ErrorDetails, entries: Mapping[Path, Entry]) -> str:
     return f"{_place(path, loc[size:])}{value}{origin}: {reason}"
 
 
-def tell(errors: ValidationError, entries: Mapping[Path, Entry]) -> list[str]:
-    """One line for each thing that is wrong."""
-    return [_tell(error, entries) for error in errors.errors(include_url=False)]
+def tell(errors: ValidationError, origins: Mapping[KeyPath, str], file: Path | None) -> list[str]:
+    """One line for each thing that is wrong. Only the file can set what is no key: other sources refuse it first."""
+    return [_tell(error, origins, file) for error in errors.errors(include_url=False)]

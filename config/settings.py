@@ -48,11 +48,13 @@ class Settings(Section):
 
     def probe_for(self, model: str) -> ProbeSection:
         """``probe``, with what ``models."NAME"`` says otherwise."""
-        return self.probe.model_copy(update=self._overrides(model, ProbeSection))
+        other = self._overrides(model, ProbeSection)
+        return self.probe.model_copy(update=other) if other else self.probe
 
     def quarantine_for(self, model: str) -> QuarantineSection:
         """``quarantine``, with what ``models."NAME"`` says otherwise."""
-        return self.quarantine.model_copy(update=self._overrides(model, QuarantineSection))
+        other = self._overrides(model, QuarantineSection)
+        return self.quarantine.model_copy(update=other) if other else self.quarantine
 
     def _overrides(self, model: str, section: type[Section]) -> dict[str, Any]:
         override = self.models.get(model)

@@ -1,5 +1,6 @@
 """Values given as text, on the command line or in the environment, read the way the TOML file would."""
 
+from types import MappingProxyType
 from typing import Any
 
 from config.keys import Key, Kind
@@ -51,3 +52,9 @@ def read_text(key: Key, text: str) -> Any:
         return _list(text) if key.kind is Kind.LIST else toml_value(text)
     except NotTomlError:
         return text
+
+
+def read_value(key: Key, text: str) -> Any:
+    """``read_text`` for pydantic-settings, which merges tables: a table that is one value takes the file's place."""
+    value = read_text(key, text)
+    return MappingProxyType(value) if key.kind is Kind.TABLE and isinstance(value, dict) else value

@@ -5,12 +5,14 @@ An empty variable is one that is not set, as a compose file's ``${X:-}`` leaves 
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
-from config.entries import Entry, Found, Path
+from pydantic.fields import FieldInfo
+from pydantic_settings import BaseSettings, EnvSettingsSource, InitSettingsSource
+
 from config.keys import KEYS, MODELS, find, nearest, spell
-from config.values import SWITCHES, read_text
+from config.notes import KeyPath, Notes
+from config.values import SWITCHES, read_value
 
 EXTENSION_KEYS: Mapping[str, str] = {
     "SIZE": "pool.size",
@@ -32,88 +34,32 @@ EXTENSION_KEYS: Mapping[str, str] = {
 }
 """The extension's variables that mean one key of ours; "" (the master switch), DEBUG and STATE_PATH are the rest."""
 
-EXTENSION_SWITCHES: Mapping[str, tuple[Path, str, bool]] = {
+EXTENSION_SWITCHES: Mapping[str, tuple[KeyPath, str, bool]] = {
     "": (("routing", "mode"), "off", False),
     "DEBUG": (("log", "level"), "debug", True),
 }
 """Variables that are 0 or 1: the key, and the value that it has when the variable is the last item."""
 
 STATE_PATH = "STATE_PATH"
+CLIENT_KEY = "OPENCODE_API_KEY"
 
 
-@dataclass(frozen=True, slots=True)
-class _Claim:
-    """What a variable says of a key: that it is ``value``, or (``but``) that it is anything else."""
+class _Claim(NamedTuple):
+    """What a variable says of a key: that it is ``value``, or that it is anything else."""
 
+    path: KeyPath
     variable: str
     value: Any
-    but: bool = False
-
-    def disputes(self, other: "_Claim") -> bool:
-        if self.but and other.but:
-            return False
-        return (self.value == other.value) is (self.but or other.but)
+    holds: bool = True
 
 
-@dataclass(slots=True)
-class _Reading:
-    found: Found = field(default_factory=Found)
-    claims: dict[Path, list[_Claim]] = field(default_factory=dict)
-
-    def claim(self, path: Path, claim: _Claim) -> None:
-        self.claims.setdefault(path, []).append(claim)
-
-    def own(self, variable: str, text: str) -> None:
-        """``OCPOOL_<SECTION>__<KEY>``; a model's name keeps its case."""
-        section, *middle, last = variable.removeprefix("OCPOOL_").split("__")
-        section, last = section.lower(), last.lower()
-        if section == MODELS and any(middle):
-            path: Path = (section, "__".join(middle), last)
-        else:
-            path = (section, "__".join([*(part.lower() for part in middle), last]))
-        key = find(path)
-        if key is None:
-            self.unknown(variable)
-        else:
-            self.claim(path, _Claim(variable, read_text(key, text)))
-
-    def extension(self, variable: str, suffix: str, text: str) -> None:
-        """One of the 19 variables of the pi extension."""
-        if suffix == STATE_PATH:
-            self.found.warnings.append(
-                f"{variable} is ignored: it names the state file of the pi extension, which is never shared;"
-                " set state.path or OCPOOL_STATE__PATH to place ocpool's own",
-            )
-        elif suffix in EXTENSION_SWITCHES:
-            path, value, when = EXTENSION_SWITCHES[suffix]
-            switch = SWITCHES.get(text.strip().lower())
-            if switch is None:
-                self.found.problems.append(f"environment {variable} = {text!r}: must be 0 or 1")
-            else:
-                self.claim(path, _Claim(variable, value, but=switch is not when))
-        else:
-            key = KEYS[EXTENSION_KEYS[suffix]]
-            self.claim((key.section, key.field), _Claim(variable, read_text(key, text)))
-
-    def unknown(self, variable: str) -> None:
-        self.found.problems.append(
-            f"environment {variable}: no such setting; the nearest is {nearest(variable, _known())}",
-        )
-
-    def settle(self) -> Found:
-        """Entries from the claims that agree, refusals for those that do not."""
-        for path, claims in self.claims.items():
-            first = claims[0]
-            for other in claims[1:]:
-                if first.disputes(other):
-                    self.found.problems.append(
-                        f"environment {first.variable} and {other.variable} differ, and both set {spell(path)};"
-                        " unset one of them",
-                    )
-            said = next((claim for claim in claims if not claim.but), None)
-            if said is not None:
-                self.found.entries.append(Entry(path, said.value, f"environment {said.variable}"))
-        return self.found
+def _path(suffix: str) -> KeyPath:
+    """Where the rest of a name behind ``OCPOOL_`` leads; a model's name keeps its case."""
+    match suffix.split("__"):
+        case ["MODELS", name, field]:
+            return MODELS, name, field.lower()
+        case parts:
+            return tuple(part.lower() for part in parts)
 
 
 def _known() -> list[str]:
@@ -121,28 +67,64 @@ def _known() -> list[str]:
     return own + [f"OCPOOL_{suffix}" for suffix in [*EXTENSION_KEYS, "DEBUG", STATE_PATH]]
 
 
-def _is_extension(suffix: str) -> bool:
-    return suffix in EXTENSION_KEYS or suffix in EXTENSION_SWITCHES or suffix == STATE_PATH
+def _claim(variable: str, text: str, notes: Notes) -> _Claim | None:
+    """One variable, read. An unknown ``PI_`` one is only warned of: it may be for a newer version of the extension."""
+    base, _, suffix = variable.removeprefix("PI_").partition("_")
+    if base != "OCPOOL" or not text.strip():
+        return None
+    if suffix in EXTENSION_SWITCHES:
+        path, value, when = EXTENSION_SWITCHES[suffix]
+        switch = SWITCHES.get(text.strip().lower())
+        if switch is not None:
+            return _Claim(path, variable, value, switch is when)
+        notes.problems.append(f"environment {variable} = {text!r}: must be 0 or 1")
+        return None
+    theirs = EXTENSION_KEYS.get(suffix)
+    path = tuple(theirs.split(".")) if theirs else _path(suffix)
+    key = find(path)
+    if suffix == STATE_PATH:
+        notes.warnings.append(
+            f"{variable} is ignored: it names the state file of the pi extension, which is never shared;"
+            " set state.path or OCPOOL_STATE__PATH to place ocpool's own",
+        )
+    elif variable.startswith("PI_") and not theirs:
+        notes.warnings.append(f"{variable} is ignored: ocpool has no such variable")
+    elif key is None:
+        near = nearest(variable, _known())
+        notes.problems.append(f"environment {variable}: no such setting; the nearest is {near}")
+    else:
+        return _Claim(path, variable, read_value(key, text))
+    return None
 
 
-def from_environment(environ: Mapping[str, str]) -> Found:
-    """Every ``OCPOOL`` variable, read; what is unknown or contradicts another is a problem.
+class Variables(EnvSettingsSource):
+    """Every ``OCPOOL`` variable of ``environ``; what is unknown or contradicts another is a problem."""
 
-    An unknown ``PI_OCPOOL_`` variable is only warned of: it may be for a newer version of the extension.
-    """
-    reading = _Reading()
-    for variable in sorted(environ):
-        base, _, suffix = variable.removeprefix("PI_").partition("_")
-        text = environ[variable]
-        if base != "OCPOOL" or not text.strip():
-            continue
-        ours = variable.startswith("OCPOOL")
-        if _is_extension(suffix):
-            reading.extension(variable, suffix, text)
-        elif not ours:
-            reading.found.warnings.append(f"{variable} is ignored: ocpool has no such variable")
-        elif "__" in suffix:
-            reading.own(variable, text)
-        else:
-            reading.unknown(variable)
-    return reading.settle()
+    def __init__(self, settings_cls: type[BaseSettings], environ: Mapping[str, str], notes: Notes) -> None:
+        super().__init__(settings_cls)
+        claims = [claim for name in sorted(environ) if (claim := _claim(name, environ[name], notes))]
+        said: dict[KeyPath, _Claim] = {}
+        for claim in sorted(claims, key=lambda claim: not claim.holds):
+            first = said.setdefault(claim.path, claim) if claim.holds else said.get(claim.path, claim)
+            if first.holds and (first.value == claim.value) is not claim.holds:
+                both = f"environment {first.variable} and {claim.variable}"
+                notes.problems.append(f"{both} differ, and both set {spell(claim.path)}; unset one of them")
+        for claim in said.values():
+            notes.came(claim.path, f"environment {claim.variable}")
+        self.env_vars = {self.env_prefix + "__".join(claim.path): claim.value for claim in said.values()}
+
+    def decode_complex_value(self, field_name: str, field: FieldInfo | None, value: Any) -> Any:  # noqa: ARG002
+        """As it is: the value is read already, as TOML, where the library would read JSON."""
+        return value
+
+    def _coerce_env_val_strict(self, field: object, value: Any) -> Any:  # noqa: ARG002 - fails on many brackets
+        return value
+
+
+def client_key(settings_cls: type[BaseSettings], environ: Mapping[str, str], notes: Notes) -> InitSettingsSource:
+    """``OPENCODE_API_KEY`` is every client's variable, so anything that is ocpool's own goes before it."""
+    key = environ.get(CLIENT_KEY, "").strip()
+    if not key:
+        return InitSettingsSource(settings_cls, {})
+    notes.came(("probe", "api_key"), f"environment {CLIENT_KEY}")
+    return InitSettingsSource(settings_cls, {"probe": {"api_key": key}})

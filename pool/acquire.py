@@ -155,11 +155,11 @@ def _leave(parts: Parts, wish: Wish, binding: Binding, now: int) -> Start | None
 def _budget(parts: Parts, wish: Wish, policy: Policy, now: int, *, first: bool) -> float:
     """How long this request may look for a fast id before it is sent."""
     key = key_of(wish)
-    if key in parts.searching:
-        return float(max(0, parts.searching[key] - now))
+    if parts.searching.get(key, 0) > now:
+        return float(parts.searching[key] - now)
     pool = parts.settings.pool
     budget = pool.startup_budget_ms if first else pool.request_budget_ms
-    if not budget or not policy.spares or not parts.settings.probe.enabled:
+    if not budget or not policy.spares or not parts.settings.probe_for(wish.model).enabled:
         return 0.0
     return 0.0 if parts.cooldown.get(key, 0) > now else float(budget)
 

@@ -75,8 +75,9 @@ class Bindings:
         """Seed rule: idle no longer than the lease, and not struck out."""
         if now - binding.last_seen_at > self._settings.binding.lease_ttl_ms:
             return False
-        limit = self._settings.quarantine_for(binding.model).failures
-        return is_natural(binding) or binding.failures < limit
+        if not binding.failures or is_natural(binding):
+            return True
+        return binding.failures < self._settings.quarantine_for(binding.model).failures
 
     def had_route(self, key: str) -> bool:
         return key in self._had_route

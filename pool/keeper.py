@@ -195,7 +195,7 @@ class Keeper:
             operations=(*self._decisions(carried), *operations),
             lease_ttl_ms=self._settings.binding.lease_ttl_ms,
             lineage=self._lineage,
-            restore=tuple(self._copies()),
+            restore=self._to_restore(),
             retired=dict(bindings.retired),
         )
         return lambda: Done(carried, store.commit(batch, now))
@@ -212,7 +212,6 @@ class Keeper:
                 operations += [Touch(replace(binding))] if pending.touch and not pending.bind else []
         return operations
 
-    def _copies(self) -> list[Binding]:
-        if not self._settings.binding.persist:
-            return []
-        return [replace(binding) for binding in self._bindings.durable()]
+    def _to_restore(self) -> tuple[Binding, ...]:
+        """Not copies: the rare writer that needs them may well see the latest measurement."""
+        return tuple(self._bindings.durable()) if self._settings.binding.persist else ()

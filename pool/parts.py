@@ -1,6 +1,8 @@
 """What the pool consists of, in one hand: the rooms that decide are given this and nothing else."""
 
+from collections import deque
 from dataclasses import dataclass, field
+from typing import Final
 
 from config.settings import Settings
 from pool.bindings import Bindings
@@ -11,6 +13,8 @@ from pool.model import ModelKey, Note, Stock, Wish, binding_key
 from pool.pauses import Pauses
 from pool.policy import Policy, Regime, policy_for
 from pool.refill import Refill
+
+NOTES_KEPT: Final = 1024  # that nobody has asked for
 
 
 @dataclass(slots=True)
@@ -27,7 +31,7 @@ class Parts:
     regimes: dict[ModelKey, Regime] = field(default_factory=dict)
     cooldown: dict[str, int] = field(default_factory=dict)  # binding key -> no search until
     searching: dict[str, int] = field(default_factory=dict)  # binding key -> the search's deadline
-    notes: list[Note] = field(default_factory=list)
+    notes: deque[Note] = field(default_factory=lambda: deque(maxlen=NOTES_KEPT))
 
     def policy(self, model: ModelKey) -> Policy:
         return policy_for(self.settings, model, self.regimes.get(model, Regime.UNKNOWN))

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable
 
-from pool.inventory import is_fresh
 from pool.model import ModelKey, Note, ProbeKind, ProbeResult, Spare, Stock
 from pool.parts import Parts, note
 from pool.pauses import DISTURBED_MS, LIMIT_MS, REJECTED_MS, Area, Reason
@@ -35,7 +34,7 @@ def wants(parts: Parts, now: int) -> list[tuple[Stock, int]]:
 
 def plan(parts: Parts, now: int, payable: Callable[[Stock], bool]) -> list[ProbeWish]:
     """At most one probe a provider."""
-    if not parts.settings.probe.enabled or parts.settings.routing.mode == "off":
+    if parts.settings.routing.mode == "off":
         return []
     wishes: dict[str, ProbeWish] = {}
     for stock in parts.refill.least_recent(parts.refill.in_demand(now)):
@@ -49,9 +48,10 @@ def plan(parts: Parts, now: int, payable: Callable[[Stock], bool]) -> list[Probe
 
 def _allowed(parts: Parts, stock: Stock, now: int) -> bool:
     model = ModelKey(stock.provider, stock.model)
-    interval = parts.settings.probe_for(stock.model).min_interval_ms
+    probe = parts.settings.probe_for(stock.model)
     return (
-        parts.refill.may_probe(stock.provider, interval, now)
+        probe.enabled
+        and parts.refill.may_probe(stock.provider, probe.min_interval_ms, now)
         and parts.refill.is_live(model, now)
         and parts.faults.until(model, now) is None
         and parts.pauses.active(stock.provider, stock.scope, stock.model, now) is None
@@ -119,9 +119,3 @@ def disturbed(parts: Parts, now: int) -> list[Note]:
     parts.pauses.begin(Area(None), now + DISTURBED_MS, Reason.DISTURBED)
     parts.bindings.settle_clock(now)
     return [Note("disturbed", {"spares": parts.inventory.disturb(now)})]
-
-
-def freshest(parts: Parts, now: int) -> int:
-    """How many fresh spares there are in all."""
-    ttl = parts.settings.pool.ttl_ms
-    return sum(is_fresh(spare, now, ttl) for spare in parts.inventory.all())

@@ -70,7 +70,8 @@ class Routes:
 
     def notes(self) -> list[Note]:
         """The decisions taken since the last call that no return value told: take, natural, move, failover ..."""
-        notes, self.parts.notes = self.parts.notes, []
+        notes = list(self.parts.notes)
+        self.parts.notes.clear()
         return notes
 
     def route_of(self, conversation: str, provider: str, model: str | None) -> str | None:

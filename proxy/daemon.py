@@ -118,11 +118,13 @@ class Daemon:
         return reasons
 
     def note(self, note: Note, exchange: Exchange | None = None) -> None:
-        """Log a decision of the pool."""
+        """Log a decision of the pool; what it has to say about the state file is for people too."""
         facts = dict(note.facts)
         if exchange is not None:
             facts.setdefault("request", exchange.id)
         self.metrics.count("decisions", decision=note.name)
+        if note.name == "state_notice":
+            log.warning(str(facts.get("text")), part="state")
         if note.name == "retire":
             self.metrics.count(
                 "retirements",

@@ -9,6 +9,7 @@ import socket
 from collections.abc import Awaitable, Callable
 
 from pool.ids import new_id
+from pool.keeper import Done, Job
 from pool.model import Note, ProbeResult, Start, Stock
 from pool.refill import ProbeWish
 from pool.search import Found, GiveUp
@@ -22,6 +23,7 @@ _ADDRESS_TICKS = 10
 _ERROR_PAUSE_S = 2.0
 _OPENING_BOUND_S = 4.0
 _CLOSING_BOUND_S = 4.0
+_SILENT_AFTER_S = 5.0  # longer than a store waits for its lock
 _GAP_MS = 5_000.0
 
 
@@ -31,34 +33,55 @@ class Upkeep:
     def __init__(self, daemon: Daemon) -> None:
         self._daemon = daemon
         self._worker = Worker("ocpool-state")
+        self._job: asyncio.Future[Done] | None = None  # the one under way for the state file
+        self._began_ms = 0.0
         self._wanted = asyncio.Event()
         daemon.refresh = self._wanted.set
 
     async def open(self) -> None:
-        """Read the state before traffic, within a bound."""
-        daemon = self._daemon
+        """Read the state before traffic, within a bound; what comes later is adopted then."""
+        self._give(self._daemon.keeper.opening(self._daemon.clock.wall_ms()))
         try:
-            async with asyncio.timeout(_OPENING_BOUND_S):
-                done = await self._worker.do(daemon.keeper.opening(daemon.clock.wall_ms()))
-            for note in daemon.keeper.done(done, daemon.clock.wall_ms()):
-                daemon.note(note)
-        except TimeoutError:
-            daemon.problem("state", "The state file does not answer. Routing goes on from memory.")
+            await self._adopt(_OPENING_BOUND_S)
         except Exception as exc:  # noqa: BLE001  (a start without state is still a start)
-            daemon.trouble("state_open_failed", exc)
-        daemon.problem("state", daemon.keeper.problem)
+            self._daemon.trouble("state_open_failed", exc)
 
     async def close(self) -> None:
         """Put unused spares back and write what is pending, within a bound."""
         daemon = self._daemon
         try:
             async with asyncio.timeout(_CLOSING_BOUND_S):
+                await self._adopt(_CLOSING_BOUND_S)
                 done = await self._worker.do(daemon.keeper.closing(daemon.clock.wall_ms()))
                 daemon.keeper.done(done, daemon.clock.wall_ms())
                 await self._worker.do(daemon.store.close)
-        except Exception as exc:  # noqa: BLE001  (includes the bound)
+        except TimeoutError:
+            daemon.problem("state", "The state file does not answer. What was decided since it last did is lost.")
+        except Exception as exc:  # noqa: BLE001  (the process ends all the same)
             daemon.trouble("state_close_failed", exc)
         self._worker.stop()
+
+    def _give(self, work: Job) -> None:
+        self._began_ms = self._daemon.clock.mono_ms()
+        self._job = self._worker.give(work)
+
+    async def _adopt(self, bound_s: float) -> None:
+        """Wait for the job under way and take over what the store said. One that is late stays under way."""
+        daemon, job = self._daemon, self._job
+        if job is None:
+            return
+        await asyncio.wait({job}, timeout=bound_s)
+        if not job.done():
+            daemon.problem("state", "The state file does not answer. Routing goes on from memory.")
+            return
+        self._job = None
+        done = job.result()
+        for note in daemon.keeper.done(done, daemon.clock.wall_ms()):
+            daemon.note(note)
+        if done.carried is not None:
+            daemon.metrics.observe("state_sync_seconds", daemon.clock.mono_ms() - self._began_ms)
+            daemon.metrics.count("state_syncs", result="ok" if daemon.keeper.problem is None else "failed")
+        daemon.problem("state", daemon.keeper.problem)
 
     def start(self, group: asyncio.TaskGroup) -> None:
         """Start the loops in the daemon's one group."""
@@ -78,17 +101,14 @@ class Upkeep:
         daemon = self._daemon
         while True:
             await asyncio.sleep(_STATE_TICK_S)
-            job = daemon.keeper.next_job(daemon.clock.wall_ms())
-            if job is None:
-                continue
-            began = daemon.clock.mono_ms()
-            done = await self._worker.do(job)
-            for note in daemon.keeper.done(done, daemon.clock.wall_ms()):
+            for note in daemon.routes.notes():
                 daemon.note(note)
-            if done.carried is not None:
-                daemon.metrics.observe("state_sync_seconds", daemon.clock.mono_ms() - began)
-                daemon.metrics.count("state_syncs", result="ok" if daemon.keeper.problem is None else "failed")
-            daemon.problem("state", daemon.keeper.problem)
+            if self._job is None:
+                work = daemon.keeper.next_job(daemon.clock.wall_ms())
+                if work is None:
+                    continue
+                self._give(work)
+            await self._adopt(_SILENT_AFTER_S)
 
     async def _refill(self) -> None:
         """Keep spares ready, one probe after the other."""

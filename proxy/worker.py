@@ -23,6 +23,10 @@ class Worker:
 
     async def do(self, job: Callable[[], T]) -> T:
         """Run ``job`` in the thread and wait for it; the wait can be cancelled, the job cannot."""
+        return await self.give(job)
+
+    def give(self, job: Callable[[], T]) -> asyncio.Future[T]:
+        """Have ``job`` run in the thread; the future is what comes of it."""
         loop = asyncio.get_running_loop()
         future: asyncio.Future[T] = loop.create_future()
 
@@ -47,7 +51,7 @@ class Worker:
                 return
 
         self._jobs.put(run)
-        return await future
+        return future
 
     def stop(self) -> None:
         """Let the thread end after what it was given; nobody waits for it."""

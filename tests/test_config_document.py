@@ -1,12 +1,15 @@
 """Settings from the TOML file."""
 
 import os
+from contextlib import suppress
+from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from config.document import MAX_BYTES, from_text, is_exposed, read
+from config.document import MAX_BYTES, is_exposed
 from config.load import SettingsError, load
 
 HOME = {"HOME": "/nonexistent"}
@@ -58,6 +61,9 @@ def test_a_file_is_read_and_named_as_the_origin(written):
         ("port = 1\n", "file FILE: port: must be inside a section; the nearest is listen.port"),
         ("pool = 1\n", "file FILE: pool: must be a table, [pool]"),
         ("[pol]\nsize = 1\nttl_ms = 1\n", "file FILE: [pol]: no such section; the nearest is [pool]"),
+        ("[pol]\n", "file FILE: [pol]: no such section; the nearest is [pool]"),
+        ("models = 1\n", "file FILE: models: must be a table, [models]"),
+        ("_env_file = 1\n", "file FILE: _env_file: must be inside a section; the nearest is "),
         ("[pool]\nsise = 1\n", "file FILE: pool.sise: no such setting; the nearest is pool.size"),
         ("[models]\nm = 1\n", 'file FILE: models."m": must be a table, [models."m"]'),
         ("[models.m]\nsize = 1\n", 'file FILE: models."m".size: no such setting; the nearest is models."m".'),
@@ -88,8 +94,6 @@ def test_a_named_file_must_be_there(tmp_path):
 
 def test_a_name_that_no_file_can_have_is_a_refusal():
     """Control characters in the name of a file do not crash the start."""
-    from pathlib import Path
-
     with pytest.raises(SettingsError):
         load(Path("a\0b"), environ=HOME)
 
@@ -147,14 +151,20 @@ def test_a_file_that_is_gone_is_exposed_to_nobody(tmp_path):
 
 def test_a_missing_file_reads_as_none(tmp_path):
     """So do missing folders."""
-    assert read(tmp_path / "a" / "b") is None
+    assert load(environ={"XDG_CONFIG_HOME": str(tmp_path / "a" / "b")}).file is None
     assert os.listdir(tmp_path) == []
+
+
+def test_what_is_no_regular_file_is_read_too():
+    """/dev/null is a file that sets nothing."""
+    assert load(Path(os.devnull), environ=HOME).file == Path(os.devnull)
 
 
 @given(st.text())
 def test_no_text_makes_the_reader_fail(text):
-    """Whatever the file says, there are entries and problems."""
-    from pathlib import Path
-
-    found = from_text(text, Path("x.toml"))
-    assert isinstance(found.problems, list)
+    """Whatever the file says, there are settings or problems."""
+    with TemporaryDirectory() as folder:
+        path = Path(folder) / "x.toml"
+        path.write_text(text, encoding="utf-8", errors="replace")
+        with suppress(SettingsError):
+            load(path, environ=HOME)

@@ -1,14 +1,17 @@
 """Settings from the command line."""
 
 from contextlib import suppress
+from functools import reduce
+from operator import getitem
 
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
 from config.keys import KEYS
-from config.load import SettingsError, load
-from config.overrides import from_overrides
+from config.load import Layered, SettingsError, load
+from config.notes import Notes
+from config.overrides import Overrides
 
 HOME = {"HOME": "/nonexistent"}
 
@@ -28,8 +31,9 @@ HOME = {"HOME": "/nonexistent"}
 )
 def test_an_override_is_a_key_and_a_value(text, path, value):
     """What stands behind the first equals sign is the value."""
-    (entry,) = from_overrides([text]).entries
-    assert (entry.path, entry.value, entry.origin) == (path, value, "command line")
+    notes = Notes()
+    said = Overrides(Layered, [text], notes)()
+    assert (reduce(getitem, path, said), notes.origins) == (value, {path: "command line"})
 
 
 def test_of_two_overrides_the_later_wins():
@@ -51,7 +55,9 @@ def test_of_two_overrides_the_later_wins():
 )
 def test_an_override_of_nothing_is_refused(text, problem):
     """With the nearest name, and without quoting what may be half a secret."""
-    (told,) = from_overrides([text]).problems
+    notes = Notes()
+    assert Overrides(Layered, [text], notes)() == {}
+    (told,) = notes.problems
     assert told.startswith(problem)
     assert "canary" not in told
 

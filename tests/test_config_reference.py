@@ -2,11 +2,13 @@
 
 import json
 import re
+import runpy
 import tomllib
 from pathlib import Path
 
 import pytest
 
+import config.reference
 from config.keys import KEYS, sections
 from config.load import load
 from config.reference import BEGIN, END, between_markers, commented_toml, main, markdown, rewritten, schema, toml
@@ -70,6 +72,13 @@ def test_the_tables_can_be_printed(capsys):
     assert main([]) == 0
     assert capsys.readouterr().out == markdown() + "\n"
     assert main(["--rite"]) == 2
+
+
+def test_the_module_is_a_command(monkeypatch):
+    """As the maintainers call it; its exit code is that of main."""
+    monkeypatch.setattr("sys.argv", ["reference", "--rite"])
+    with pytest.raises(SystemExit, match="2"):
+        runpy.run_path(config.reference.__file__, run_name="__main__")
 
 
 def test_the_commented_file_sets_nothing_and_has_every_key(tmp_path):

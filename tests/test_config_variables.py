@@ -7,9 +7,10 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from config.keys import KEYS
-from config.load import SettingsError, load
+from config.load import Layered, SettingsError, load
+from config.notes import Notes
 from config.reference import toml
-from config.variables import EXTENSION_KEYS, from_environment
+from config.variables import EXTENSION_KEYS, Variables
 from config.view import shown
 
 HOME = {"HOME": "/nonexistent"}
@@ -90,6 +91,14 @@ def test_every_key_has_a_variable_of_our_own(key):
         assert value(loaded.settings, key.name) == key.default
 
 
+@pytest.mark.parametrize("text", ["[" * 5000, "9" * 5000, "null"], ids=["brackets", "digits", "null"])
+def test_the_text_of_a_variable_is_never_json(text):
+    """Where a URL belongs it is refused as text; text in quotes is TOML's."""
+    (problem,) = problems(OCPOOL_UPSTREAM__PROXY=text)
+    assert problem.startswith(f"upstream.proxy = '{text[:1]}")
+    assert load(environ={**HOME, "OCPOOL_UPSTREAM__PROXY": "'http://p:1'"}).settings.upstream.proxy == "http://p:1"
+
+
 def test_a_model_keeps_the_case_of_its_name():
     """OCPOOL_MODELS__NAME__KEY."""
     loaded = load(environ={**HOME, "OCPOOL_MODELS__Kimi-K2.6__TIMEOUT_MS": "5000"})
@@ -132,7 +141,9 @@ def test_an_unknown_variable_of_the_extension_is_only_warned_of():
 )
 def test_variables_of_others_are_nobodys_business(variable):
     """Only names that begin with OCPOOL or PI_OCPOOL are read."""
-    assert from_environment({variable: "x"}).problems == []
+    notes = Notes()
+    assert Variables(Layered, {variable: "x"}, notes)() == {}
+    assert notes.problems == []
 
 
 @pytest.mark.parametrize(("suffix", "text", "name", "expected"), [row for row in EXTENSION if row[2]])
@@ -194,6 +205,7 @@ NAMES = st.one_of(
 @example({"OCPOOL_": "1"})
 @example({"PI_OCPOOL__": "1"})
 @example({"OCPOOL_POOL__SIZE": "0x" + "f" * 5000})
+@example({"OCPOOL_MODELS__m__API_KEY": "[" * 5000, "OCPOOL_MODELS__m__TIMEOUT_MS": "9" * 5000})
 def test_no_environment_raises_anything_but_a_settings_error(environ):
     """Whatever the variables are named and say."""
     with suppress(SettingsError):

@@ -9,9 +9,7 @@ from tests.fakes.pool import HOUR, MINUTE, NOW, STOCK, spare, wish
 TTL = 30 * MINUTE
 
 
-@pytest.mark.parametrize(
-    ("age", "fresh"), [(0, True), (TTL, True), (TTL + 1, False), (-1, False), (-HOUR, False)]
-)
+@pytest.mark.parametrize(("age", "fresh"), [(0, True), (TTL, True), (TTL + 1, False), (-1, False), (-HOUR, False)])
 def test_a_spare_is_fresh_for_the_ttl_and_an_instant_in_the_future_is_stale(age, fresh):
     assert is_fresh(spare(verified_at=NOW - age), NOW, TTL) is fresh
 

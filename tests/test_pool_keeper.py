@@ -203,7 +203,7 @@ def test_closing_writes_the_last_measurements(path):
 def test_settings_that_changed_are_obeyed(path):
     process = Process(path)
     process.keeper.reconfigure(Process(path, binding={"persist": False}).settings)
-    assert process.keeper._copies() == []
+    assert process.keeper._to_restore() == ()
     assert process.keeper.store is process.store
 
 
@@ -265,9 +265,9 @@ def test_measurements_and_marks_of_others_are_taken_over(path):
     one.settle(NOW + 11_000)
     binding = one.bindings.get(KEY)
     assert (binding.failures, binding.turns, binding.last_seen_at) == (1, 1 + 1, NOW + 9_000)
-    assert names(one.routes.observe(one.routes.start(wish(), NOW + 12_000), fast(7000, uncached_tokens=1), NOW + 12_000)) == [
-        "retire"
-    ]
+    assert names(
+        one.routes.observe(one.routes.start(wish(), NOW + 12_000), fast(7000, uncached_tokens=1), NOW + 12_000)
+    ) == ["retire"]
 
 
 def test_a_standby_is_known_to_others(path):

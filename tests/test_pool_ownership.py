@@ -19,7 +19,21 @@ from pool.model import ProbeKind, Start
 from pool.ports import Batch, Release
 from pool.refill import ProbeWish
 from pool.stores.file import FileStore, read
-from tests.fakes.pool import HOUR, MINUTE, NOW, STOCK, Process, fast, limited, probed, refused, slow, spare, waited, wish
+from tests.fakes.pool import (
+    HOUR,
+    MINUTE,
+    NOW,
+    STOCK,
+    Process,
+    fast,
+    limited,
+    probed,
+    refused,
+    slow,
+    spare,
+    waited,
+    wish,
+)
 
 CONVERSATIONS = [f"c{n}" for n in range(5)]
 PROCESSES = 3

@@ -92,7 +92,9 @@ def test_an_unchanged_file_is_not_written_again(path):
     assert (path.stat().st_mtime_ns, path.stat().st_ino) == before
 
 
-@pytest.mark.parametrize("data", [b"", b'{"version": 1, "entr', b"\x00\x01binary", b"[]", b'{"version": 1, "entries": 7}'])
+@pytest.mark.parametrize(
+    "data", [b"", b'{"version": 1, "entr', b"\x00\x01binary", b"[]", b'{"version": 1, "entries": 7}']
+)
 def test_a_corrupt_file_is_put_aside_and_counts_as_empty(path, data):
     path.parent.mkdir()
     path.write_bytes(data)

@@ -98,9 +98,7 @@ def test_what_is_no_entry_is_skipped(raw):
     assert schema.read_reserved(raw) is None
 
 
-@pytest.mark.parametrize(
-    "raw", [None, [], {}, SEED_BINDING | {"boundAt": "now"}, SEED_BINDING | {"lastSeenAt": True}]
-)
+@pytest.mark.parametrize("raw", [None, [], {}, SEED_BINDING | {"boundAt": "now"}, SEED_BINDING | {"lastSeenAt": True}])
 def test_what_is_no_binding_is_skipped(raw):
     assert schema.read_binding(KEY, raw) is None
 

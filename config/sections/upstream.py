@@ -104,7 +104,7 @@ class UpstreamSection(Section):
     )
     ca_file: FilePath | None = Field(
         default=None,
-        description="File of PEM certificates to trust in place of the system's.",
+        description="File of PEM certificates to trust beside the system's.",
         json_schema_extra=RESTART,
     )
     proxy: Annotated[Text, AfterValidator(_proxy)] | None = Field(

@@ -5,6 +5,7 @@ puts it back unused, and a retired id is neither.
 """
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Final
 
 from pool.bindings import is_natural
@@ -79,8 +80,9 @@ class FileLedger:
         if there is not None and (self._is_over(there, now) or self._is_retired(there)):
             there = None
         if there is None or there.routed_id == binding.routed_id:
-            self._document.put(binding)
-            return binding
+            merged = binding if there is None else merge(binding, there)
+            self._document.put(merged)
+            return merged
         first, second = sorted((binding, there), key=lambda b: (b.bound_at, b.routed_id))
         if not is_natural(second):
             self._retire(second.routed_id, now)
@@ -93,7 +95,7 @@ class FileLedger:
         there = self.lookup(binding.key)
         if there is None or there.routed_id != binding.routed_id:
             return False
-        self._document.put(binding)
+        self._document.put(merge(binding, there))
         return True
 
     def retire_if(self, key: str, routed_id: str, at: int) -> bool:
@@ -176,6 +178,18 @@ class FileLedger:
     def _is_mine(self, raw: Any) -> bool:
         listed = read_reserved(raw)
         return listed is not None and listed.owner == self._owner
+
+
+def merge(new: Binding, there: Binding) -> Binding:
+    """What is measured is the writer's; what only grows, or was decided by another, stays."""
+    return replace(
+        new,
+        bound_at=min(new.bound_at, there.bound_at),
+        last_seen_at=max(new.last_seen_at, there.last_seen_at),
+        turns=max(new.turns, there.turns),
+        marked=new.marked or there.marked,
+        standby=new.standby or there.standby,
+    )
 
 
 def _is_listed_since(raw: Any, horizon: int, now: int) -> bool:

@@ -59,7 +59,7 @@ async def after_a_crash_of_all(fleet, gateway, load, session, most=40):
     routed = {}
     for talk in load.begun:
         key = f"{talk.label}::{talk.provider}::{talk.model}"
-        if talk.label and key in bound and not bound[key].startswith("digest:"):
+        if talk.label and key in bound:
             routed[talk.name] = (talk, bound[key])
     for talk, _ in list(routed.values())[-most:]:
         await asyncio.gather(*(fleet.turn(session, talk, number) for number in range(fleet.size)))

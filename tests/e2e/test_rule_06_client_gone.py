@@ -83,10 +83,18 @@ async def test_a_client_leaves_while_its_upload_is_held_up_by_upstream(relay: Re
     relay.needs_daemon()
     case = relay.case("deaf", 30.0, read=False)
     client = await relay.connect()
-    await client.send(request(case.on(path), b"x" * 60_000_000, framing="head"))
+    port = client.wire.transport.get_extra_info("sockname")[1]
+    await client.send(request(case.on(path), b"x" * 900_000_000, framing="head"))
     seen = await case.seen()
-    client.wire.transport.write(b"x" * 30_000_000)
-    await asyncio.sleep(0.7)
+    still = 0  # how often in a row the daemon was found not reading
+    for _ in range(3000):
+        if still == 0:
+            await client.send(b"x" * 65536)
+        await asyncio.sleep(0.002)
+        still = still + 1 if relay.daemon.unread(port) else 0
+        if still == 60:
+            break
+    assert still == 60, "the upload was never held up"
     files = relay.daemon.files()
     client.wire.rst() if way == "rst" else client.wire.cut()
     await asyncio.sleep(1.5)

@@ -106,6 +106,15 @@ class Daemon:
         """How many files it has open."""
         return len(os.listdir(f"/proc/{self.process.pid}/fd"))
 
+    def unread(self, client_port: int) -> int:
+        """Bytes of a client's that lie in the kernel because the daemon does not read them."""
+        ends = f":{self.port:04X}", f":{client_port:04X}"
+        for line in Path("/proc/net/tcp").read_text().splitlines()[1:]:
+            fields = line.split()
+            if (fields[1][-5:], fields[2][-5:]) == ends:
+                return int(fields[4].partition(":")[2], 16)
+        return 0
+
     def tell(self, number: signal.Signals) -> None:
         self.process.send_signal(number)
 

@@ -182,8 +182,9 @@ class Fleet:
             return
 
     def bound(self) -> dict[str, str]:
-        """Binding key -> id, as the file says."""
-        return {key: raw["routedId"] for key, raw in orjson.loads(self.state.read_bytes())["bindings"].items()}
+        """Binding key -> routed id, as the file says."""
+        bindings = orjson.loads(self.state.read_bytes())["bindings"]
+        return {key: raw["routedId"] for key, raw in bindings.items() if raw["source"] != "natural"}
 
 
 @dataclass
