@@ -27,23 +27,26 @@ def adopt(bindings: Bindings, inventory: Inventory, contents: Contents, now: int
             bindings.outbox.retire(key, theirs.routed_id, now)
         else:
             notes += _adopt_one(bindings, theirs, now)
-    for key in bindings.known - contents.bindings.keys() if not anew else ():
-        if key not in waiting:
-            lost = bindings.lose(key)
-            notes += [_note("dropped elsewhere", lost)] if lost is not None else []
-    bindings.known = set(contents.bindings)
+    missing = set() if anew else bindings.known - contents.bindings.keys()
+    for key in missing - waiting.keys():
+        # Another one, that was never to be written, may have taken its place here.
+        lost = bindings.lose(key) if bindings.is_durable(key) else None
+        if lost is not None:
+            notes.append(_note("dropped elsewhere", lost))
+    bindings.known = contents.bindings.keys() | (missing & waiting.keys())
     return notes
 
 
 def _adopt_one(bindings: Bindings, theirs: Binding, now: int) -> list[Note]:
     ours = bindings.get(theirs.key)
-    if ours is None:
-        if now - theirs.last_seen_at >= -FUTURE_MS and bindings.is_alive(theirs, now):
-            bindings.mirror(theirs)
-        return []
-    if ours.routed_id == theirs.routed_id:
+    if ours is not None and ours.routed_id == theirs.routed_id:
         _update(ours, theirs)
         bindings.mirror(ours)
+        return []
+    if now - theirs.last_seen_at < -FUTURE_MS or not bindings.is_alive(theirs, now):
+        return []
+    if ours is None:
+        bindings.mirror(theirs)
         return []
     if not is_natural(ours):
         bindings.ban(ours.routed_id, now)

@@ -177,13 +177,6 @@ class Refill:
         if kind in ENDS_CYCLE or cycle.attempts >= 2 * self._pool.size:
             self._end(cycle, now)
 
-    def stop(self, stocks: Iterable[Stock], now: int) -> None:
-        """End the cycles of these stocks: what paused them may last."""
-        for stock in stocks:
-            cycle = self._cycles.get(stock)
-            if cycle is not None and cycle.running:
-                self._end(cycle, now)
-
     def view(self, now: int) -> dict[Stock, Cycle]:
         return {stock: self._cycles[stock] for stock in self.in_demand(now)}
 

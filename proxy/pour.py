@@ -10,8 +10,9 @@ import socket
 import struct
 from enum import StrEnum
 
-from proxy.wire.connection import Connection, End
+from proxy.wire.connection import Connection
 from proxy.wire.framing import Sink
+from proxy.wire.receiver import End
 
 WRITE_HIGH_WATER = 262_144
 _DRAIN_STEP_S = 0.05

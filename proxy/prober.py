@@ -19,9 +19,10 @@ from proxy.errors import UpstreamError
 from proxy.gateway import refusals, signals
 from proxy.gateway.refusals import Refusal, RefusalKind
 from proxy.targets import ProbeTarget
-from proxy.wire.connection import Connection, End
+from proxy.wire.connection import Connection
 from proxy.wire.head import Field, ResponseHead, request_head
 from proxy.wire.pool import Upstream
+from proxy.wire.receiver import End
 
 USER_AGENT = b"ocpool/" + __version__.encode()
 

@@ -20,23 +20,15 @@ import proxy
 from config import paths
 from config.load import Loaded, SettingsError
 from config.reload import Watch, carried, diff
-from pool.bindings import Bindings
 from pool.clock import Clock
-from pool.inventory import Inventory
-from pool.keeper import Keeper
-from pool.routes import Routes
-from pool.stores.file import FileStore
 from proxy import runtime
-from proxy.conversation.registry import Registry
-from proxy.conversation.scopes import load_secret
-from proxy.daemon import Daemon, upstream_of
+from proxy.build import build
+from proxy.daemon import Daemon
 from proxy.edge import Control, Edge
-from proxy.insight.events import EventLog
 from proxy.insight.redact import Redactor, secrets_in
 from proxy.listener import Listener, listener
 from proxy.logs import log
-from proxy.prober import Prober
-from proxy.targets import Targets
+from proxy.sockets import bind, bind_problem, raise_file_limit
 from proxy.upkeep import Upkeep
 
 OK, FAILED, BAD_SETTINGS, PORT_TAKEN = 0, 1, 2, 3
@@ -45,7 +37,6 @@ _BACKLOG = 1024
 _CONFIG_TICK_S = 2.0
 _ABORT_GRACE_S = 1.0
 _WARM_AFTER_S = 0.5
-_WANTED_FILES = 16_384
 
 
 def run(loaded: Loaded, *, control: Control, reload: Callable[[], Loaded] | None = None) -> int:
@@ -62,7 +53,7 @@ def run(loaded: Loaded, *, control: Control, reload: Callable[[], Loaded] | None
         sockets = bind(settings.listen.host, settings.listen.port)
     except OSError as exc:
         log.ready()
-        log.error(_bind_problem(exc, settings.listen.host, settings.listen.port))
+        log.error(bind_problem(exc, settings.listen.host, settings.listen.port))
         log.close()
         return PORT_TAKEN if exc.errno == errno.EADDRINUSE else FAILED
     raise_file_limit()
@@ -80,99 +71,6 @@ def loop_factory(name: str) -> Callable[[], asyncio.AbstractEventLoop] | None:
     import uvloop  # noqa: PLC0415  (only where it is used)
 
     return uvloop.new_event_loop
-
-
-def bind(host: str, port: int) -> list[socket.socket]:
-    """The listening sockets: the configured address, and ``[::1]`` beside the default one where IPv6 exists.
-
-    Raises:
-        OSError: EADDRINUSE when either address is taken.
-    """
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    if host not in {"127.0.0.1", "localhost"}:
-        return [_listening(family, host, port)]
-    first = _listening(socket.AF_INET, "127.0.0.1", port)
-    try:
-        second = _listening(socket.AF_INET6, "::1", first.getsockname()[1])
-    except OSError as exc:
-        if exc.errno == errno.EADDRINUSE and port:
-            first.close()
-            raise
-        return [first]
-    return [first, second]
-
-
-def _listening(family: socket.AddressFamily, host: str, port: int) -> socket.socket:
-    sock = socket.socket(family, socket.SOCK_STREAM)
-    try:
-        if os.name == "posix":
-            sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        if family == socket.AF_INET6:
-            sock.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
-        sock.bind((host, port))
-        sock.listen(_BACKLOG)
-        sock.setblocking(False)
-    except OSError:
-        sock.close()
-        raise
-    return sock
-
-
-def _bind_problem(exc: OSError, host: str, port: int) -> str:
-    if exc.errno == errno.EADDRINUSE:
-        return f"port {port} on {host} is taken: is ocpool running already? Choose another with listen.port or --port."
-    return f"cannot listen on {host}:{port} ({exc.strerror}): check listen.host and listen.port."
-
-
-def raise_file_limit() -> None:
-    """Allow as many open files as the system lets us: launchd starts a process with 256."""
-    with contextlib.suppress(ImportError, ValueError, OSError):
-        import resource  # noqa: PLC0415  (not on Windows)
-
-        soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-        wanted = _WANTED_FILES if hard == resource.RLIM_INFINITY else min(_WANTED_FILES, hard)
-        if soft < wanted:
-            resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
-
-
-def build(loaded: Loaded, clock: Clock, redactor: Redactor) -> Daemon:
-    """Put the daemon's parts together. Blocking, for the start: it reads the secret.
-
-    Raises:
-        OSError: ``upstream.ca_file`` cannot be read.
-    """
-    settings = loaded.settings
-    upstream = upstream_of(settings, clock)
-    configured = settings.state.secret.get_secret_value() if settings.state.secret is not None else None
-    secret, warning = load_secret(paths.key_path(settings), configured)
-    routes = Routes(settings, Inventory(), Bindings(settings), shared_key=settings.probe.api_key is not None)
-    store = FileStore(paths.state_path(settings))
-    targets = Targets(settings)
-    daemon = Daemon(
-        settings=settings,
-        clock=clock,
-        secret=secret,
-        store=store,
-        upstream=upstream,
-        events=EventLog(
-            paths.events_path(settings),
-            settings.state.events_max_bytes,
-            settings.state.events_keep,
-            clock,
-            redactor=redactor,
-            warn=log.warning,
-        ),
-        routes=routes,
-        registry=Registry(settings, secret, routes.natural_holder),
-        keeper=Keeper(settings, routes, store),
-        redactor=redactor,
-        targets=targets,
-        prober=Prober(upstream, clock, settings),
-        loaded=loaded,
-    )
-    if warning is not None:
-        daemon.problem("secret", warning)
-    return daemon
 
 
 class Service:
@@ -219,17 +117,16 @@ class Service:
         daemon.in_flight = edge.relaying
         with self._signals():
             async with asyncio.TaskGroup() as group:
-                upkeep.start(group)
+                tasks = upkeep.start(group)
                 if self._reload is not None:
-                    group.create_task(self._follow_config(daemon), name="ocpool_config")
+                    tasks.append(group.create_task(self._follow_config(daemon), name="ocpool_config"))
                 await self._accept(daemon, edge)
-                warm = group.create_task(self._warm(), name="ocpool_warm")
+                if not self._embedded:
+                    tasks.append(group.create_task(self._warm(), name="ocpool_warm"))
                 await self._stop.wait()
                 await self._drain(daemon, edge)
-                for task in asyncio.all_tasks():
-                    if task.get_name().startswith("ocpool_"):
-                        task.cancel()
-                warm.cancel()
+                for task in tasks:
+                    task.cancel()
         runtime.withdraw(self._runtime_file)
         await upkeep.close()
         daemon.upstream.close()

@@ -23,7 +23,7 @@ _ADDRESS_TICKS = 10
 _ERROR_PAUSE_S = 2.0
 _OPENING_BOUND_S = 4.0
 _CLOSING_BOUND_S = 4.0
-_SILENT_AFTER_S = 5.0  # longer than a store waits for its lock
+_SILENT_AFTER_S = 10.0  # longer than the three waits for a lock that can be in the queue: a grant, its return, a write
 _GAP_MS = 5_000.0
 
 
@@ -83,10 +83,12 @@ class Upkeep:
             daemon.metrics.count("state_syncs", result="ok" if daemon.keeper.problem is None else "failed")
         daemon.problem("state", daemon.keeper.problem)
 
-    def start(self, group: asyncio.TaskGroup) -> None:
-        """Start the loops in the daemon's one group."""
-        for loop in (self._state, self._refill, self._watch):
+    def start(self, group: asyncio.TaskGroup) -> list[asyncio.Task[None]]:
+        """Start the loops in the daemon's one group; whoever owns that ends them."""
+        return [
             group.create_task(self._endlessly(loop), name=f"ocpool{loop.__name__}")
+            for loop in (self._state, self._refill, self._watch)
+        ]
 
     async def _endlessly(self, loop: Callable[[], Awaitable[None]]) -> None:
         while True:

@@ -2,8 +2,9 @@
 
 import pytest
 
-from pool.model import Shape, Source
-from tests.fakes.pool import HOUR, MINUTE, MODEL, NOW, SECOND, STOCK, fast, names, routes, slow, spare, wish
+from pool.model import ModelKey, Shape, Source
+from pool.policy import Regime
+from tests.fakes.pool import GO, HOUR, MINUTE, MODEL, NOW, SECOND, STOCK, fast, names, routes, slow, spare, wish
 
 
 def test_a_new_conversation_starts_on_a_fresh_spare():
@@ -163,3 +164,27 @@ def test_taking_and_missing_a_spare_are_demand_and_a_bound_turn_is_none():
     pool.start(wish(), NOW + HOUR)
     assert pool.parts.refill.in_demand(NOW + 2 * HOUR) == [STOCK]
     assert pool.parts.refill.in_demand(NOW + 2 * HOUR + 1) == []
+
+
+@pytest.mark.parametrize("mode", ["route", "observe"])
+def test_where_every_request_is_balanced_conversations_start_on_their_natural_ids(mode):
+    pool = routes(spare("s1"), routing={"mode": mode})
+    pool.parts.regimes[ModelKey(GO, MODEL)] = Regime.BALANCED
+    assert pool.start(wish(), NOW).source is Source.NATURAL
+    assert pool.parts.refill.in_demand(NOW) == []
+
+
+def test_a_search_that_was_abandoned_without_a_word_does_not_hold_budgets_back_for_ever():
+    pool = routes(pool={"startup_budget_ms": 2000, "request_budget_ms": 1000})
+    start = pool.start(wish(), NOW)
+    pool.search(start, NOW)
+    assert pool.start(wish(), NOW + 500).budget_ms == 1500
+    pool.observe(start, slow(), NOW + 3000)
+    assert pool.start(wish(), NOW + 3000).budget_ms == 1000
+
+
+def test_decisions_that_nobody_asks_for_cost_bounded_memory():
+    pool = routes()
+    for number in range(2000):
+        pool.start(wish(f"c{number}"), NOW)
+    assert len(pool.notes()) == 1024

@@ -172,3 +172,12 @@ def test_losing_what_is_not_there_is_nothing():
     bindings.put(natural, NOW)
     assert bindings.lose(natural.key) is natural
     assert not bindings.had_route(natural.key)
+
+
+def test_the_memory_of_dropped_routes_is_bounded():
+    bindings = table(binding={"persist": False})
+    for number in range(4200):
+        one = binding(f"c{number}", f"r{number}")
+        bindings.put(one, NOW)
+        bindings.retire(one, NOW)
+    assert len(bindings._had_route) == 4096

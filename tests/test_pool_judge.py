@@ -206,3 +206,9 @@ def test_facts_name_ids_by_digest_only():
     notes = pool.notes() + pool.observe(pool.start(wish(), NOW), slow(), NOW)
     assert notes
     assert not any("s1" in map(str, note.facts.values()) for note in notes)
+
+
+def test_a_limit_that_is_known_already_is_not_told_again():
+    pool = bound()
+    assert turn(pool, limited(pause_ms=5 * MINUTE)) == ["pause"]
+    assert turn(pool, limited()) == []

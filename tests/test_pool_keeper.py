@@ -4,6 +4,7 @@ import orjson
 import pytest
 
 from pool.ids import id_digest
+from pool.keeper import Done
 from pool.model import Source, binding_key
 from pool.ports import Batch, Release
 from pool.stores.file import FileStore, read
@@ -415,3 +416,77 @@ def test_a_job_that_found_nothing_new_changes_nothing(path):
     for at in range(NOW, NOW + 1_000, 100):
         job = job or process.keeper.next_job(at)
     assert process.keeper.done(job(), NOW + SECOND) == []
+
+
+def test_a_conversation_on_its_natural_id_here_goes_where_another_process_has_bound_it(path):
+    one, two = Process(path), Process(path)
+    first = two.routes.start(wish(), NOW)
+    one.inventory.admit(spare("s1"))
+    one.turn(wish(), NOW + 100)
+    one.settle(NOW + 100)
+    two.settle(NOW + 2_100)
+    assert two.routes.start(wish(), NOW + 4_100).routed_id == "s1"
+    assert two.routes.observe(first, slow(), NOW + 4_200) == []
+    assert "adopt" in names(two.notes)
+
+
+def test_a_route_that_loses_to_a_natural_id_bound_earlier_is_retired(path):
+    one, two = Process(path), Process(path)
+    for at in (NOW, NOW + 10):
+        one.turn(wish(), at)
+    two.inventory.admit(spare("s1"))
+    two.turn(wish(), NOW + 20)
+    one.settle(NOW + 20)
+    two.bindings.outbox.collect()  # as if it had been written and dropped by a copy put back
+    two.settle(NOW + 2_020)
+    assert two.routes.start(wish(), NOW + 5_000).routed_id == "natural-c1"
+    assert two.bindings.is_retired("s1")
+
+
+def test_a_binding_that_died_elsewhere_does_not_take_the_place_of_a_living_one(path):
+    one = Process(path)
+    one.inventory.admit(spare("s1"))
+    one.turn(wish(), NOW)
+    one.settle(NOW)
+    later = NOW + 8 * HOUR + MINUTE
+    two = Process(path, later, opening=False)
+    two.routes.start(wish(), later)
+    two.notes += two.keeper.done(Done({}, two.store.start(later)), later)
+    assert two.routes.start(wish(), later).routed_id == "natural-c1"
+
+
+def test_trouble_with_looking_is_told_too(path):
+    process = Process(path)
+    path.mkdir()
+    process.settle(NOW)
+    assert names(process.notes) == ["state_problem"]
+
+
+def test_a_retired_spare_of_the_reserve_is_dropped(path):
+    one, two = Process(path), Process(path)
+    two.inventory.admit(spare("s1"))
+    one.bindings.outbox.retire("k", "s1", NOW)
+    one.settle(NOW)
+    two.settle(NOW + 2_000)
+    assert two.inventory.count(STOCK) == 0
+
+
+def test_what_waits_to_be_written_is_not_dropped_before_it_was(path):
+    one, two = pair(path)
+    one.turn(wish(), NOW + 2_000, slow(uncached_tokens=1))
+    one.settle(NOW + 2_000)
+    two.bindings.retired.update(read(path).retired)  # it knows of it, so only the missing entry is news
+    two.bindings.touch(two.bindings.get(KEY), NOW + 4_000, pressing=True)
+    two.keeper.done(Done(None, two.store.poll()), NOW + 4_000)
+    assert two.bindings.get(KEY) is not None
+    two.settle(NOW + 4_000)
+    assert two.bindings.get(KEY) is None
+
+
+def test_a_natural_id_that_took_the_place_of_a_retired_route_is_not_dropped_with_it(path):
+    one, _ = pair(path)
+    one.turn(wish(), NOW + 2_000, slow(uncached_tokens=1))
+    first = one.routes.start(wish(), NOW + 2_100)
+    one.inventory.admit(spare("s2"))
+    one.settle(NOW + 2_100)
+    assert one.routes.start(wish(), NOW + 4_200).routed_id == first.routed_id == "natural-c1"

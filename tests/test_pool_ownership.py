@@ -122,6 +122,10 @@ class Ownership(RuleBasedStateMachine):
                 self.begin_a_job(index)
                 self.deliver(index)
         assert not any(self.jobs)
+        on_file = {key: binding.routed_id for key, binding in read(self.path).bindings.items()}
+        for process in self.processes:
+            in_memory = {binding.key: binding.routed_id for binding in process.bindings.durable()}
+            assert in_memory.items() <= on_file.items(), "a process believes what the file does not say"
 
     # -- time and the file --------------------------------------------------------------------------
     @rule(ms=st.sampled_from([50, 300, 2_000, 20_000, 5 * MINUTE]))

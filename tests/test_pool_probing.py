@@ -188,3 +188,14 @@ def test_what_lies_free_in_the_store_is_wanted_before_anything_is_probed():
     pool.parts.inventory.admit(spare("s1"))
     mine = STOCK._replace(scope="me")
     assert wants(pool.parts, NOW) == [(STOCK, 2), (mine, 3)]
+
+
+def test_a_full_reserve_wants_nothing_from_the_store():
+    pool = routes(*[spare(f"s{n}") for n in range(4)])
+    pool.start(wish(), NOW)
+    assert wants(pool.parts, NOW) == []
+
+
+def test_probes_can_be_switched_off_for_one_model():
+    pool = live(models={MODEL: {"enabled": False}})
+    assert pool.refill_plan(DUE, anyone) == []

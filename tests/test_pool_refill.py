@@ -195,3 +195,14 @@ def test_other_settings_start_every_interval_over():
     assert refill.view(NOW)[STOCK].next_at == NOW + 75_000
     refill.reconfigure(settings(pool={"refresh_interval_ms": 0}).pool)
     assert refill.view(NOW)[STOCK].next_at is None
+
+
+def test_a_take_while_a_cycle_runs_is_answered_by_another_cycle():
+    refill = Refill(POOL)
+    refill.demanded(STOCK, NOW)
+    assert refill.step(STOCK, EMPTY, NOW + 15_000) is Step.PROBE
+    refill.result(STOCK, ProbeKind.FAST, NOW + 15_000)
+    refill.demanded(STOCK, NOW + 16_000)
+    refill.result(STOCK, ProbeKind.TRANSPORT, NOW + 17_000)
+    assert refill.step(STOCK, EMPTY, NOW + 30_999) is Step.WAIT
+    assert refill.step(STOCK, EMPTY, NOW + 31_000) is Step.PROBE

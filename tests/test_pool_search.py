@@ -174,3 +174,11 @@ def test_a_healthy_natural_conversation_never_searches():
     pool.parts.cooldown.clear()
     pool.observe(start, fast(), NOW)
     assert pool.start(wish(), NOW).budget_ms == 0.0
+
+
+def test_an_id_found_for_a_conversation_without_any_binding_left_is_bound():
+    pool, _, search = searching()
+    step = search.next(NOW)
+    pool.parts.bindings.lose(KEY)
+    search.feed(probed(step.id), NOW + SECOND)
+    assert pool.start(wish(), NOW + SECOND).routed_id == step.id

@@ -148,6 +148,17 @@ def test_a_touch_updates_the_binding_with_that_id_only():
     assert set(document.contents().bindings) == {binding().key}
 
 
+def test_what_another_process_saw_later_or_decided_stays_and_a_stamp_of_a_wrong_clock_does_not():
+    theirs = binding(at=NOW - 9, seen=NOW + 500, turns=5, marked=True, standby="s1")
+    _, verbs = ledger(document_of(bindings=[theirs]))
+    verbs.touch(binding(seen=NOW, turns=2, failures=1))
+    there = verbs.lookup(binding().key)
+    assert (there.bound_at, there.last_seen_at, there.turns, there.failures) == (NOW - 9, NOW + 500, 5, 1)
+    assert (there.marked, there.standby) == (True, "s1")
+    verbs.bind_if_absent(binding(seen=NOW - HOUR), NOW)
+    assert verbs.lookup(binding().key).last_seen_at == NOW - HOUR
+
+
 def test_retiring_deletes_the_binding_with_that_id_and_remembers_it_either_way():
     document, verbs = ledger(document_of(spare("r2"), bindings=[binding()]))
     assert not verbs.retire_if(binding().key, "r2", NOW)

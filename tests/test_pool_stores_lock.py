@@ -1,5 +1,6 @@
 """pool/stores/lock.py"""
 
+import errno
 import os
 import shutil
 import subprocess
@@ -7,8 +8,10 @@ import sys
 import threading
 from time import perf_counter
 
+import portalocker
 import pytest
 
+from pool.stores import lock
 from pool.stores.lock import exclusive
 from pool.stores.trouble import Trouble
 
@@ -86,6 +89,22 @@ def test_a_killed_holder_leaves_no_lock(tmp_path):
 
 def test_a_folder_that_is_not_there_is_trouble_in_words(tmp_path):
     with pytest.raises(Trouble, match="cannot be locked: No such file"), exclusive(tmp_path / "no" / "state", 100):
+        pass
+
+
+@pytest.mark.parametrize(("number", "words"), [(errno.ENOSYS, "has no locks"), (errno.EIO, "cannot be locked: Input")])
+def test_a_lock_call_that_fails_is_told_in_words(tmp_path, monkeypatch, number, words):
+    def fails(*_):
+        raise OSError(number, os.strerror(number))
+
+    monkeypatch.setattr(portalocker.portalocker, "LOCKER", fails)
+    with pytest.raises(Trouble, match=words), exclusive(tmp_path / "state.json", 100):
+        pass
+
+
+def test_a_sidecar_that_is_replaced_again_and_again_is_given_up(tmp_path, monkeypatch):
+    monkeypatch.setattr(lock, "_is_still_there", lambda *_: False)
+    with pytest.raises(Trouble, match="keeps being replaced"), exclusive(tmp_path / "state.json", 100):
         pass
 
 

@@ -110,7 +110,7 @@ json = st.recursive(
 )
 entry = st.fixed_dictionaries(
     {},
-    optional={name: json for name in (*SEED_ENTRY, *SEED_BINDING, "scope", "shape", "source", "turns", "standby")},
+    optional=dict.fromkeys((*SEED_ENTRY, *SEED_BINDING, "scope", "shape", "source", "turns", "standby"), json),
 )
 
 
@@ -140,3 +140,9 @@ def test_reading_never_raises(raw):
 def test_a_binding_reads_as_it_was_written(facts):
     one = Binding(key=KEY, provider=GO, model=MODEL, routed_id="r", bound_at=NOW, last_seen_at=NOW, **facts)
     assert schema.read_binding(KEY, schema.write_binding(one, {})) == one
+
+
+def test_a_number_beyond_all_bounds_is_no_number():
+    assert schema.integer(float("inf")) is None
+    assert schema.integer(float("nan")) is None
+    assert schema.integer(1.6) == 2

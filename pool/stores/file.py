@@ -41,7 +41,6 @@ class Loaded:
     """The document under the lock. ``ours`` is False for a newer version, which is never written."""
 
     document: Document
-    notice: str | None = None
 
     @property
     def ours(self) -> bool:
@@ -62,6 +61,7 @@ class FileStore:
         self.owner = owner or f"{os.getpid()}-{secrets.token_hex(4)}"
         self._wait_ms = wait_ms
         self._seen: disk.Signature | None = None
+        self._notice: str | None = None  # not told yet; a grant that finds a corrupt file has no way to
         self._granted: dict[str, list[int]] = {}  # this process's own probes, should the file be of no use
 
     def start(self, now: int) -> Synced:
@@ -147,14 +147,16 @@ class FileStore:
             return Loaded(Document(reading.raw))
         aside = disk.put_aside(self.path, now)
         kept = f"; kept as {aside.name}" if aside else ""
-        return Loaded(Document(None), f"{self.path} {reading.corrupt}{kept}")
+        self._notice = f"{self.path} {reading.corrupt}{kept}"
+        return Loaded(Document(None))
 
     def _said(self, loaded: Loaded) -> Synced:
         problem = None
         if not loaded.ours:
             version = loaded.document.raw["version"]
             problem = f"{self.path} is of version {version}, newer than this one writes: it is only read"
-        return Synced(loaded.ours, loaded.document.contents(), problem=problem, notice=loaded.notice)
+        notice, self._notice = self._notice, None
+        return Synced(loaded.ours, loaded.document.contents(), problem=problem, notice=notice)
 
     def _unlocked(self, trouble: Trouble) -> Synced:
         """Nothing can be written; what can be read still counts."""

@@ -182,10 +182,11 @@ class FileLedger:
 
 def merge(new: Binding, there: Binding) -> Binding:
     """What is measured is the writer's; what only grows, or was decided by another, stays."""
+    ahead = there.last_seen_at - new.last_seen_at
     return replace(
         new,
         bound_at=min(new.bound_at, there.bound_at),
-        last_seen_at=max(new.last_seen_at, there.last_seen_at),
+        last_seen_at=there.last_seen_at if 0 < ahead <= FUTURE_MS else new.last_seen_at,
         turns=max(new.turns, there.turns),
         marked=new.marked or there.marked,
         standby=new.standby or there.standby,

@@ -20,7 +20,7 @@ from proxy.simulator.server import Gateway
 from proxy.simulator.traces import Conversation, conversations
 
 SHOWN: Final = ("sticky", "balanced")
-CONVERSATIONS: Final = 18
+CONVERSATIONS: Final = 16
 EVERY_MS: Final = 45_000.0
 TURNS: Final = (2, 5)
 _TICK_S: Final = 0.1

@@ -9,9 +9,10 @@ from pool.clock import Clock
 from proxy.cli.asking import Client
 from proxy.cli.stage import Place
 from proxy.simulator.record import Record
-from proxy.simulator.traces import Conversation
+from proxy.simulator.traces import Call, Conversation
 
 BASE_PATH = "/zen/go/v1"
+_AHEAD_MS = 10_000.0  # a first turn's body is written this long before it is sent, so that nobody else waits for that
 
 
 @dataclass(slots=True)
@@ -61,18 +62,20 @@ class Player:
 
     async def _converse(self, conversation: Conversation) -> None:
         client = Client(self._place, self._clock)
-        await self._clock.sleep(self._began_ms + conversation.start_ms - self._clock.mono_ms())
+        await self._until(conversation.start_ms - _AHEAD_MS)
+        at_ms = conversation.start_ms
         try:
-            for number, turn in enumerate(conversation.turns):
-                if number:
-                    await self._clock.sleep(turn.tool_ms)
-                self.played.append(await self._turn(client, conversation, number))
+            for number in range(len(conversation.turns)):
+                call = conversation.call(number)
+                await self._until(at_ms)
+                self.played.append(await self._turn(client, conversation, number, call))
+                if number + 1 < len(conversation.turns):
+                    at_ms = self._now_ms() + conversation.turns[number + 1].tool_ms
         finally:
             client.close()
 
-    async def _turn(self, client: Client, conversation: Conversation, number: int) -> Played:
-        call = conversation.call(number)
-        at_ms = self._clock.mono_ms() - self._began_ms
+    async def _turn(self, client: Client, conversation: Conversation, number: int, call: Call) -> Played:
+        at_ms = self._now_ms()
         answer = await client.ask(self._base_path + call.path, call.fields, call.body)
         return Played(
             number=conversation.number,
@@ -84,6 +87,12 @@ class Player:
             route=answer.fields.get("x-ocpool-route", ""),
             complete=answer.complete,
         )
+
+    def _now_ms(self) -> float:
+        return self._clock.mono_ms() - self._began_ms
+
+    async def _until(self, at_ms: float) -> None:
+        await self._clock.sleep(max(0.0, at_ms - self._now_ms()))
 
 
 def match(played: Iterable[Played], records: Iterable[Record]) -> None:

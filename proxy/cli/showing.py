@@ -41,7 +41,7 @@ def show(to: "Console", compared: Comparison) -> None:
     """Print it all."""
     from rich.table import Table
 
-    to.print(_introduction(compared), soft_wrap=True)
+    to.print(_introduction(compared), markup=False)
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
     table.add_column("scenario")
     table.add_column("client")
@@ -53,7 +53,7 @@ def show(to: "Console", compared: Comparison) -> None:
     to.print(table)
     to.print()
     for line in _notes(compared):
-        to.print(line, soft_wrap=True)
+        to.print(line, markup=False)
 
 
 def as_json(compared: Comparison) -> dict[str, Any]:
@@ -115,6 +115,7 @@ def _row(one: Arm) -> tuple[str, ...]:
 
 
 def _notes(compared: Comparison) -> Iterator[str]:
+    yield "Bad: an endpoint to stay away from, by the gateway's own log; a start is a conversation's first turn."
     for one in compared.effects:
         yield f"{one.scenario} ({compared.says[one.scenario]}): {_effect(one)}"
     overhead, scale = compared.overhead, compared.scale
@@ -140,8 +141,8 @@ def _notes(compared: Comparison) -> Iterator[str]:
 def _effect(one: Effect) -> str:
     change = f"median {_change(one.p50_change_ms)}, p95 {_change(one.p95_change_ms)}"
     if one.by_chance:
-        return f"no effect beyond what chance gives ({change}, z {one.z:.1f})."
-    return f"{'shorter' if one.z < 0 else 'longer'} waits than chance gives ({change}, z {one.z:.1f})."
+        return f"no effect; {change} is what chance gives (rank sum z {one.z:+.1f})."
+    return f"{'shorter' if one.z < 0 else 'longer'} waits: {change} (rank sum z {one.z:+.1f})."
 
 
 def _change(ms: float) -> str:

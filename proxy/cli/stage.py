@@ -5,7 +5,7 @@ ocpool runs as it would anywhere, at its default settings but for the few that p
 
 import asyncio
 from collections.abc import AsyncIterator, Iterable, Mapping
-from contextlib import asynccontextmanager
+from contextlib import ExitStack, asynccontextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -14,9 +14,10 @@ from config.settings import Settings
 from config.view import values
 from pool.clock import Clock
 from proxy.control.routes import control
-from proxy.serve import Service, bind
+from proxy.serve import Service
 from proxy.simulator.scenarios import Scenario
 from proxy.simulator.server import Gateway
+from proxy.sockets import bind
 
 LOOPBACK = "127.0.0.1"
 
@@ -67,19 +68,24 @@ async def proxy(upstream: str, folder: Path, clock: Clock, settings: Iterable[st
         SettingsError: the settings are refused.
     """
     sockets = bind(LOOPBACK, 0)
-    place = Place(*sockets[0].getsockname()[:2])
-    service = Service(_settings(place, upstream, folder, settings), sockets, control, None, clock=clock, embedded=True)
-    async with asyncio.TaskGroup() as group:
-        running = group.create_task(service.run(), name="proxy")
-        running.add_done_callback(lambda _: service.accepting.set())
-        await service.accepting.wait()
-        if running.done():
-            raise RuntimeError("ocpool did not start")
-        try:
-            yield service
-        finally:
-            service.stop()
-            await running
+    with ExitStack() as unused:
+        for sock in sockets:
+            unused.callback(sock.close)
+        place = Place(*sockets[0].getsockname()[:2])
+        loaded = _settings(place, upstream, folder, settings)
+        service = Service(loaded, sockets, control, None, clock=clock, embedded=True)
+        async with asyncio.TaskGroup() as group:
+            running = group.create_task(service.run(), name="proxy")
+            running.add_done_callback(lambda _: service.accepting.set())
+            await service.accepting.wait()
+            if running.done():
+                raise RuntimeError("ocpool did not start")
+            unused.pop_all()  # the service closes them
+            try:
+                yield service
+            finally:
+                service.stop()
+                await running
 
 
 def place_of(service: Service) -> Place:

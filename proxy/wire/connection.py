@@ -6,45 +6,24 @@ each ``data_received`` hands the bytes straight to the receiver, framing unchang
 """
 
 import asyncio
-import select
 from collections.abc import Callable, Sequence
-from enum import Enum
-from typing import Protocol, cast
 
 from proxy.errors import BadResponse, ClosedEarly, ProxyError
-from proxy.wire.framing import LAST_CHUNK, Framing, FramingError, Sink, encode_chunk
+from proxy.wire.framing import Framing, FramingError, Sink
 from proxy.wire.head import MAX_HEAD_BYTES, ResponseHead, parse_response
+from proxy.wire.outgoing import Outgoing
+from proxy.wire.receiver import End, Receiver
 
 GATHER_BYTES = 65_536
-_JOIN_BYTES = 65_536
 
 
-class End(Enum):
-    """How a body ended, as far as this connection can tell."""
-
-    COMPLETE = "complete"
-    TRUNCATED = "truncated"
-
-
-class Receiver(Protocol):
-    """Who gets a body. Called from the event loop's callbacks: it must neither raise nor block."""
-
-    def body(self, data: bytes) -> None:
-        """Bytes of the body, framing included."""
-
-    def end(self, how: End) -> None:
-        """Nothing more will come."""
-
-
-class Connection(asyncio.Protocol):
+class Connection(Outgoing):
     """The protocol behind one upstream transport."""
 
     __slots__ = (
         "_awaiting_head",
         "_broken",
         "_buffer",
-        "_closed",
-        "_drained",
         "_end",
         "_ended",
         "_framing",
@@ -52,33 +31,20 @@ class Connection(asyncio.Protocol):
         "_gathered_bytes",
         "_head",
         "_head_waiter",
-        "_loop",
         "_method",
         "_on_idle_lost",
-        "_poll",
-        "_reading_paused",
         "_receiver",
         "_sink",
         "_surplus",
-        "_upload_open",
-        "_writing_paused",
         "entity",
         "idle_since",
         "received",
-        "transport",
         "uses",
-        "written",
     )
 
     def __init__(self, loop: asyncio.AbstractEventLoop, on_idle_lost: Callable[["Connection"], None]) -> None:
-        self._loop = loop
+        super().__init__(loop)
         self._on_idle_lost = on_idle_lost
-        self.transport: asyncio.Transport | None = None
-        self._poll: select.poll | None = None
-        self._closed = False
-        self._writing_paused = False
-        self._drained: asyncio.Future[None] | None = None
-        self._reading_paused = False
         self.idle_since = 0.0
         self.uses = 0
         self._reset(b"")
@@ -103,28 +69,6 @@ class Connection(asyncio.Protocol):
         self.written = False
         self.received = 0
 
-    # -- life ---------------------------------------------------------------------------------------------------
-
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Remember the transport, and its descriptor for the liveness check."""
-        self.transport = cast("asyncio.Transport", transport)  # uvloop's are no subclass of it
-        self.transport.set_write_buffer_limits(high=262_144)
-        sock = transport.get_extra_info("socket")
-        if sock is not None and hasattr(select, "poll"):
-            self._poll = select.poll()
-            self._poll.register(sock.fileno(), select.POLLIN)
-
-    def alive(self) -> bool:
-        """Can this idle connection take a request? A readable one has been closed, or talks out of turn."""
-        if self._closed or self.transport is None or self.transport.is_closing():
-            return False
-        return self._poll is None or not self._poll.poll(0)
-
-    @property
-    def closed(self) -> bool:
-        """The transport is gone."""
-        return self._closed
-
     def eof_received(self) -> bool:
         """The upstream closed its side; what that means depends on the framing."""
         self._connection_ends(None)
@@ -132,9 +76,7 @@ class Connection(asyncio.Protocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         """The transport is gone, cleanly or not."""
-        self._closed = True
-        if self._drained is not None and not self._drained.done():
-            self._drained.set_result(None)
+        super().connection_lost(exc)
         self._connection_ends(exc)
 
     def _connection_ends(self, exc: Exception | None) -> None:
@@ -152,68 +94,19 @@ class Connection(asyncio.Protocol):
         if self.transport is not None:
             self.transport.abort()
 
-    def close(self) -> None:
-        """Close an idle connection."""
-        if self.transport is not None:
-            self.transport.close()
-
-    # -- sending ------------------------------------------------------------------------------------------------
-
     def send(self, method: bytes, head: bytes, body: Sequence[bytes] = (), *, upload: bool = False) -> None:
         """Start an exchange: write the head and what there is of the body.
 
-        ``upload`` announces that more of the body follows through ``upload_chunk``.
+        ``upload`` announces that more of the body follows through ``upload``.
         """
-        assert self.transport is not None
         self._reset(method)
         self._awaiting_head = True
         self._upload_open = upload
         self.uses += 1
-        if self.transport.is_closing():
+        if not self._open:
             self.fail(ClosedEarly("The upstream closed the connection before the request was sent."))
             return
-        self.written = True
-        total = sum(map(len, body))
-        if total <= _JOIN_BYTES:
-            self.transport.write(b"".join((head, *body)) if total else head)
-        else:
-            self.transport.write(head)
-            self.transport.writelines(body)
-
-    def upload(self, data: bytes, *, chunked: bool) -> None:
-        """Write a further piece of the body."""
-        if self.transport is not None and not self.transport.is_closing():
-            self.transport.write(encode_chunk(data) if chunked else data)
-
-    def upload_done(self, *, chunked: bool) -> None:
-        """The body is complete; the connection may be used again once the answer is."""
-        if chunked and self.transport is not None and not self.transport.is_closing():
-            self.transport.write(LAST_CHUNK)
-        self._upload_open = False
-
-    @property
-    def backed_up(self) -> bool:
-        """Is the upstream slower than what is written to it?"""
-        return self._writing_paused and not self._closed
-
-    async def drained(self) -> None:
-        """Wait until the upstream has taken enough of what was written."""
-        if self.backed_up:
-            if self._drained is None or self._drained.done():
-                self._drained = self._loop.create_future()
-            await asyncio.shield(self._drained)
-
-    def pause_writing(self) -> None:
-        """Asyncio's flow control."""
-        self._writing_paused = True
-
-    def resume_writing(self) -> None:
-        """Asyncio's flow control."""
-        self._writing_paused = False
-        if self._drained is not None and not self._drained.done():
-            self._drained.set_result(None)
-
-    # -- receiving ----------------------------------------------------------------------------------------------
+        self._write_request(head, body)
 
     def data_received(self, data: bytes) -> None:
         """Bytes from the upstream, by phase; the pouring one first, because it is the busy one."""
@@ -238,6 +131,7 @@ class Connection(asyncio.Protocol):
             end = framing.feed(data, self._sink)
         except FramingError:
             self._surplus = True
+            receiver.body(data)  # as it came: the client's parser will see what ours saw
             self._finish(End.TRUNCATED)
             return
         if end < 0:
@@ -290,6 +184,7 @@ class Connection(asyncio.Protocol):
             end = self._framing.feed(data, self.entity.append)
         except FramingError:
             self._surplus = True
+            self._gathered.append(data)
             self._finish(End.TRUNCATED)
             return
         if 0 <= end < len(data):
@@ -321,21 +216,6 @@ class Connection(asyncio.Protocol):
     def _wake_head(self) -> None:
         if self._head_waiter is not None and not self._head_waiter.done():
             self._head_waiter.set_result(None)
-
-    def pause_reading(self) -> None:
-        """Stop taking bytes from the upstream: nobody takes them from us."""
-        if not self._reading_paused and self.transport is not None and not self.transport.is_closing():
-            self._reading_paused = True
-            self.transport.pause_reading()
-
-    def resume_reading(self) -> None:
-        """Take bytes again."""
-        if self._reading_paused and self.transport is not None:
-            self._reading_paused = False
-            if not self.transport.is_closing():
-                self.transport.resume_reading()
-
-    # -- the exchange, as its task sees it ----------------------------------------------------------------------
 
     async def head(self) -> ResponseHead:
         """Wait for the answer's head, without any deadline of our own.

@@ -55,8 +55,8 @@ async def test_a_lock_held_for_20_seconds_holds_up_nobody(tmp_path):
             await client.send(request(streams.on(ROUTED), session=b"ticking-conversation-%d" % number))
         replies = [await client.head() for client in clients]
         holder = subprocess.Popen([sys.executable, "-c", HOLD, f"{path}.guard", "20"], stdout=subprocess.PIPE)
-        stack.callback(holder.wait)
-        stack.callback(holder.kill)
+        for after in (holder.stdout.close, holder.wait, holder.kill):
+            stack.callback(after)
         holder.stdout.readline()
         before = path.read_bytes()
         end = time.perf_counter() + 18
@@ -75,7 +75,6 @@ async def test_a_lock_held_for_20_seconds_holds_up_nobody(tmp_path):
         holder.wait()
         await until(lambda: path.read_bytes() != before, 40)
         await until(lambda: daemon.said("works again"), 40)
-    holder.stdout.close()
 
 
 def late(exchange, client):

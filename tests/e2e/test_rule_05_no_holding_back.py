@@ -16,6 +16,7 @@ def head(kind: bytes, framing: str, status: bytes = b"200 OK") -> bytes:
     return b"\r\n".join(lines) + b"\r\n\r\n"
 
 
+@pytest.mark.parametrize("relay", CROSSED, indirect=True, ids="-".join)
 @pytest.mark.parametrize("path", [ROUTED, UNROUTED])
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("framing", ["chunked", "length", "close"])

@@ -6,7 +6,7 @@ import pytest
 
 from tests.fakes.client import END, chunk, request
 from tests.fakes.relay import ALL, CROSSED, Relay, Relays
-from tests.fakes.upstream import ROUTED, SSE, UNROUTED, sized
+from tests.fakes.upstream import ROUTED, SSE, UNROUTED, Exchange, sized
 
 EVENT = chunk(b"data: 1\n\n")
 
@@ -14,6 +14,21 @@ EVENT = chunk(b"data: 1\n\n")
 async def _silent(relay: Relay, path: bytes, *script: object, complete: bytes) -> None:
     reply = await relay.ask(relay.case(*script).on(path), within=90, session=b"silent")
     assert (reply.complete, reply.data) == (True, complete)
+
+
+async def _deaf(relay: Relay) -> None:
+    """The upstream reads nothing of an upload for over a minute, which is its right."""
+    relay.needs_daemon()
+    case = relay.case("deaf", 66.0, _read_on, read=False)
+    body = b"x" * 30_000_000
+    reply = await relay.ask(case.on(UNROUTED), body=body, within=90)
+    assert (reply.status, len(case.requests[0].data)) == (200, len(body))
+
+
+async def _read_on(exchange: Exchange) -> None:
+    exchange.wire.read_on()
+    await exchange.read()
+    await exchange.send(sized(b"ok"))
 
 
 async def test_a_minute_of_silence_in_any_phase_is_none_of_our_business(all_relays: Relays):
@@ -26,13 +41,13 @@ async def test_a_minute_of_silence_in_any_phase_is_none_of_our_business(all_rela
                 group.create_task(_silent(relay, path, SSE, EVENT, 60.0, END, complete=b"data: 1\n\n"))
 
 
-async def test_a_client_may_take_twenty_seconds_to_send_its_request(all_relays: Relays):
+async def test_a_client_may_take_its_time_to_send_its_request(all_relays: Relays):
     async def slow(relay: Relay, path: bytes) -> None:
         case = relay.case(sized(b"ok"))
         async with await relay.connect() as client:
             raw = request(case.on(path), b"x" * 40)
-            for at in range(0, len(raw), len(raw) // 8 + 1):
-                await client.send(raw[at : at + len(raw) // 8 + 1])
+            for at in range(0, len(raw), len(raw) // 4 + 1):
+                await client.send(raw[at : at + len(raw) // 4 + 1])
                 await asyncio.sleep(2.5)
             assert (await client.reply()).data == b"ok"
 
@@ -41,6 +56,12 @@ async def test_a_client_may_take_twenty_seconds_to_send_its_request(all_relays: 
             relay = await all_relays.get(*combination)
             for path in (ROUTED, UNROUTED):
                 group.create_task(slow(relay, path))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("relay", CROSSED, indirect=True, ids="-".join)
+async def test_an_upstream_may_read_nothing_of_an_upload_for_over_a_minute(relay: Relay):
+    await _deaf(relay)
 
 
 @pytest.mark.slow

@@ -82,7 +82,7 @@ class Client:
         wire = self.wire
 
         def there() -> bool:
-            return b"\r\n\r\n" in wire.data[wire.at : wire.at + 600_000] or wire.gone_at is not None
+            return b"\r\n\r\n" in wire.data[wire.at : wire.at + 4_000_000] or wire.gone_at is not None
 
         await wire.until(there, within, "a response head")
         end = wire.data.find(b"\r\n\r\n", wire.at)

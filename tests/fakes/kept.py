@@ -75,12 +75,14 @@ class Kept(Daemon):
 
 
 @contextlib.asynccontextmanager
-async def house(folder: Path, *, env: dict[str, str] | None = None, **settings: object) -> AsyncIterator[Kept]:
+async def house(
+    folder: Path, *, arguments: tuple[str, ...] = (), env: dict[str, str] | None = None, **settings: object
+) -> AsyncIterator[Kept]:
     """A daemon before a gateway; its state file is in ``folder / "kept"`` unless ``state__path`` says otherwise."""
     gateway = await uneasy_gateway(CALM)
     state = settings.pop("state__path", folder / "kept" / "state.json")
     more = {**SETTINGS, "state__path": state, **settings}
-    daemon = Kept.launch(folder, "--upstream", gateway.url, env=env, **more)
+    daemon = Kept.launch(folder, "--upstream", gateway.url, *arguments, env=env, **more)
     assert isinstance(daemon, Kept)
     daemon.gateway, daemon.state = gateway, Path(str(state))
     try:

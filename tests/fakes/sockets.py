@@ -90,7 +90,7 @@ class Wire(Watched, asyncio.Protocol):
         self.sent.append((time.perf_counter(), bytes(data[-200:])))
         self.transport.write(data)
         if not self._writable:
-            await self.until(lambda: self._writable, 60, "room to write")
+            await self.until(lambda: self._writable, 600, "room to write")
         if self.lost_at is not None and not self.left:
             raise Gone
 

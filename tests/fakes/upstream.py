@@ -230,8 +230,8 @@ async def _unknown(exchange: Exchange) -> None:
     await exchange.send(sized(b'{"error":{"message":"no script"}}', b"404 Not Found"))
 
 
-def play(*parts: bytes | float | str, read: bool = True) -> Script:
-    """A script in a line: bytes are sent, numbers are seconds to wait, words are fin, cut, rst and hold."""
+def play(*parts: bytes | float | str | Script, read: bool = True) -> Script:
+    """A script in a line: bytes are sent, numbers are seconds to wait, words are fin, cut, rst, deaf and hold."""
 
     async def script(exchange: Exchange) -> None:
         if read:
@@ -241,6 +241,8 @@ def play(*parts: bytes | float | str, read: bool = True) -> Script:
                 await exchange.send(part)
             elif isinstance(part, str):
                 await _act(exchange, part)
+            elif callable(part):
+                await part(exchange)
             else:
                 await asyncio.sleep(part)
 
