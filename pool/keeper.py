@@ -129,7 +129,8 @@ class Keeper:
         if synced.contents is not None:
             for spare in synced.reserved:
                 self._inventory.admit(spare)
-            notes += self._adopt(synced.contents, now, written=answer.carried is not None and synced.applied)
+            written = answer.carried is not None and synced.applied
+            notes += self._adopt(synced.contents, now, written=written, damaged=synced.damaged)
         return notes
 
     def _settle(self, carried: dict[str, Pending], synced: Synced, now: int) -> list[Note]:
@@ -142,8 +143,8 @@ class Keeper:
         self._failures += 1
         return self._say(synced.problem)
 
-    def _adopt(self, contents: Contents, now: int, *, written: bool) -> list[Note]:
-        anew = self._lineage not in {"", contents.lineage}
+    def _adopt(self, contents: Contents, now: int, *, written: bool, damaged: bool) -> list[Note]:
+        anew = damaged or self._lineage not in {"", contents.lineage}
         notes = adopt(self._bindings, self._inventory, contents, now, anew=anew)
         self._free = tuple({spare.stock for spare in contents.free})
         self._anew = anew and not written

@@ -110,6 +110,7 @@ class Synced:
 
     ``applied`` is False when nothing could be written: the operations are still to be done. ``contents`` is
     None when the store could not be read either. ``problem`` lasts, ``notice`` is told once.
+    ``damaged``: what is there is of no use; the next commit puts it aside.
     """
 
     applied: bool
@@ -117,6 +118,7 @@ class Synced:
     reserved: tuple[Spare, ...] = ()
     problem: str | None = None
     notice: str | None = None
+    damaged: bool = False
 
 
 class Ledger(Protocol):

@@ -94,6 +94,7 @@ class Service:
         self._control = control
         self._reload = reload
         self._clock = clock or Clock()
+        self._watch = Watch(loaded.file or paths.config_file())
         self._stop = asyncio.Event()
         self._servers: list[asyncio.Server] = []
         self._listener: Listener | None = None
@@ -196,7 +197,7 @@ class Service:
         loop = asyncio.get_running_loop()
         wanted: dict[int, Callable[[], None]] = {signal.SIGINT: self.stop, signal.SIGTERM: self.stop}
         if hasattr(signal, "SIGHUP") and self._reload is not None:
-            wanted[signal.SIGHUP] = self._apply_reload
+            wanted[signal.SIGHUP] = self._hang_up
         if self._embedded:
             wanted.clear()
         installed = []
@@ -212,12 +213,15 @@ class Service:
 
     async def _follow_config(self, daemon: Daemon) -> None:
         """Reload when the settings file changes."""
-        path = self._loaded.file or paths.config_file()
-        watch = Watch(path)
         while not daemon.stopping:
             await asyncio.sleep(_CONFIG_TICK_S)
-            if watch.changed():
+            if self._watch.changed():
                 self._apply_reload()
+
+    def _hang_up(self) -> None:
+        """SIGHUP: read the settings again; the watch has seen the file then, too."""
+        self._watch.changed()
+        self._apply_reload()
 
     def _apply_reload(self) -> None:
         """Take what can be taken of the settings as they are now; a bad file changes nothing and says so."""

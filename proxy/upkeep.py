@@ -36,7 +36,7 @@ class Upkeep:
         self._job: asyncio.Future[Done] | None = None  # the one under way for the state file
         self._began_ms = 0.0
         self._wanted = asyncio.Event()
-        daemon.refresh = self._wanted.set
+        daemon.refresh = self._hurry
 
     async def open(self) -> None:
         """Read the state before traffic, within a bound; what comes later is adopted then."""
@@ -127,6 +127,11 @@ class Upkeep:
                 for wish in wishes:
                     await self._probe(wish)
                 await clock.sleep(daemon.settings.probe.min_interval_ms)
+
+    def _hurry(self) -> None:
+        """By command: a cycle begins now for every model in use."""
+        self._daemon.routes.refresh(self._daemon.clock.wall_ms())
+        self._wanted.set()
 
     def _payable(self, stock: Stock) -> bool:
         return self._daemon.targets.target_for(stock.provider, stock.model, stock.scope) is not None

@@ -83,8 +83,8 @@ class FileStore:
         except Trouble as trouble:
             return Synced(applied=False, contents=None, problem=str(trouble))
         self._seen = seen
-        document = Document(reading.raw)
-        return self._said(Loaded(document))
+        synced = self._said(Loaded(Document(reading.raw)))
+        return replace(synced, damaged=reading.corrupt is not None)
 
     def commit(self, batch: Batch, now: int) -> Synced:
         """Apply a batch to the file as it is now."""

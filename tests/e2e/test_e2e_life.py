@@ -1,4 +1,4 @@
-"""A daemon's life as its supervisor and its user see it: start anywhere, reload, serve with few files, drain, leave."""
+"""A daemon's life as its supervisor and its user see it: start anywhere, serve with few files, drain, leave."""
 
 import asyncio
 import contextlib
@@ -9,7 +9,6 @@ import signal
 import socket
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -17,69 +16,34 @@ import pytest
 from tests.fakes import daemon as fake
 from tests.fakes.client import Client, request
 from tests.fakes.daemon import Daemon, environment
-from tests.fakes.fleet import CALM, uneasy_gateway
-from tests.fakes.kept import house, until
-from tests.fakes.upstream import END, ROUTED, SSE, Upstream, chunk, sized
+from tests.fakes.kept import TICK, ask, house, relay, ticking, until
+from tests.fakes.upstream import ROUTED, play, sized
 
 ROOT_ON_LINUX = sys.platform == "linux" and os.geteuid() == 0
-TICK = b"data: {}\n\n"
-
-
-async def ticking(exchange, ticks: int, gap: float = 0.05) -> None:
-    """An event stream that takes its time."""
-    await exchange.read()
-    await exchange.send(SSE)
-    for _ in range(ticks):
-        await exchange.send(chunk(TICK))
-        await asyncio.sleep(gap)
-    await exchange.send(END)
-
-
-@contextlib.asynccontextmanager
-async def relay(folder: Path, *arguments: str, env=None, **settings):
-    """A daemon before a scripted upstream."""
-    upstream = await Upstream().start()
-    daemon = Daemon.launch(folder, "--upstream", upstream.url, *arguments, env=env, **settings)
-    try:
-        await daemon.ready()
-        yield daemon, upstream
-    finally:
-        await daemon.stop()
-        await upstream.stop()
-
-
-async def ask(daemon: Daemon, target: bytes, **parts):
-    async with await Client.open(daemon.host, daemon.port) as client:
-        method = parts.get("method", b"POST").decode()
-        return await client.ask(request(target, **parts), method)
 
 
 # -- the end ---------------------------------------------------------------------------------------
 
 
 async def test_a_drained_daemon_leaves_its_bindings_and_unused_spares_in_the_file(tmp_path):
-    """SIGTERM while a routed stream runs: it ends whole, new connections are refused at once, the next start goes on."""
-    gateway = await uneasy_gateway(CALM)
-    try:
-        async with house(tmp_path, listen__drain_ms=8_000) as daemon:
-            sent_on = await daemon.say("steady-conversation")
-            await until(lambda: len(daemon.kept().get("reserved", [])) == 2 if daemon.state.is_file() else False, 20)
-            routed = await daemon.say("another-conversation")
-            assert await daemon.say("steady-conversation") == sent_on
-            daemon.tell(signal.SIGTERM)
-            assert await daemon.exit(5) == 0
-            left = daemon.kept()
-        assert left.get("reserved", []) == []
-        assert left["entries"]
-        assert routed not in {entry["id"] for entry in left["entries"]}
-        assert routed in {bound["routedId"] for bound in left["bindings"].values()}
-        async with house(tmp_path) as again:
-            assert await again.say("another-conversation") == routed
-            assert await again.say("steady-conversation") == sent_on
-            third = await again.say("third-conversation")
-            assert third in {entry["id"] for entry in left["entries"]}, "a spare that was put back starts the next one"
-    finally:
-        await gateway.stop()
+    """The next start goes on with both."""
+    async with house(tmp_path, listen__drain_ms=8_000) as daemon:
+        sent_on = await daemon.say("steady-conversation")
+        await until(lambda: len(daemon.kept().get("reserved", [])) == 2 if daemon.state.is_file() else False, 20)
+        routed = await daemon.say("another-conversation")
+        assert await daemon.say("steady-conversation") == sent_on
+        daemon.tell(signal.SIGTERM)
+        assert await daemon.exit(5) == 0
+        left = daemon.kept()
+    assert left.get("reserved", []) == []
+    assert left["entries"]
+    assert routed not in {entry["id"] for entry in left["entries"]}
+    assert routed in {bound["routedId"] for bound in left["bindings"].values()}
+    async with house(tmp_path) as again:
+        assert await again.say("another-conversation") == routed
+        assert await again.say("steady-conversation") == sent_on
+        third = await again.say("third-conversation")
+        assert third in {entry["id"] for entry in left["entries"]}, "a spare that was put back starts the next one"
 
 
 async def test_sigterm_refuses_new_connections_at_once_and_lets_a_stream_end(tmp_path):
@@ -224,7 +188,7 @@ def obeying(monkeypatch):
 async def serves(folder: Path, env: dict[str, str]) -> Daemon:
     """Start where nobody says where files go, forward, and stop; returns what is left of it."""
     async with relay(folder, env=env, state__path=None, state__events_path=None) as (daemon, upstream):
-        reply = await ask(daemon, upstream.case(sized(b"ok")).on(ROUTED))
+        reply = await ask(daemon, upstream.case(play(sized(b"ok"))).on(ROUTED))
         assert (reply.status, reply.data) == (200, b"ok")
         found = json.loads((await ask(daemon, b"/-/status", body=b"", method=b"GET")).data)
         daemon.found = found
@@ -282,76 +246,3 @@ async def test_with_an_empty_environment_the_home_of_the_user_is_used(tmp_path):
         process.terminate()
         assert process.wait(10) == 0
     assert (tmp_path / "err").read_text() == ""
-
-
-# -- other settings --------------------------------------------------------------------------------
-
-
-async def exposes(daemon: Daemon, upstream: Upstream) -> bool:
-    reply = await ask(daemon, upstream.case(sized(b"ok")).on(ROUTED))
-    return reply.one(b"x-ocpool-route") is not None
-
-
-@pytest.mark.parametrize("how", ["SIGHUP", "changed file", "replaced file"])
-async def test_other_settings_are_taken_over_and_bad_ones_are_not(tmp_path, how):
-    """Without a restart, while a stream goes on; what needs one is said."""
-    file = tmp_path / "config.toml"
-    file.write_text("[headers]\nexpose = true\n")
-    async with relay(tmp_path / "d", "--config", str(file)) as (daemon, upstream):
-        assert await exposes(daemon, upstream)
-        case = upstream.case(lambda exchange: ticking(exchange, 60, 0.1))
-        async with await Client.open(daemon.host, daemon.port) as client:
-            await client.send(request(case.on(ROUTED)))
-            head = await client.head()
-
-            def change(text: str) -> None:
-                if how == "replaced file":
-                    (tmp_path / "new").write_text(text)
-                    (tmp_path / "new").replace(file)
-                else:
-                    file.write_text(text)
-                if how == "SIGHUP":
-                    daemon.tell(signal.SIGHUP)
-
-            change("[headers]\nexpose = false\n[pool]\nsize = 5\n[upstream]\nconnect_timeout_ms = 5000\n")
-            await until(lambda: "settings reloaded" in daemon.log(), 6)
-            assert not await exposes(daemon, upstream)
-            [line] = [line for line in daemon.log().splitlines() if "settings reloaded" in line]
-            assert "headers.expose" in line
-            assert "pool.size" in line
-            assert "upstream.connect_timeout_ms" in daemon.log().partition("next start")[2]
-            for bad, named in (
-                ("[headers]\nexpose = true\n[pool]\nsize = 99\n", "pool.size"),
-                ("[headers\n", "config.toml"),
-            ):
-                before = daemon.log().count("not reloaded")
-                change(bad)
-                await until(lambda: daemon.log().count("not reloaded") > before, 6)
-                assert named in daemon.log().rpartition("not reloaded")[2]
-                assert not await exposes(daemon, upstream)
-            assert (await client.rest(head, 20)).complete
-        assert daemon.process.poll() is None
-        kinds = [event["event"] for event in daemon.events()]
-        assert kinds.count("reload_refused") == 2
-
-
-async def test_another_pool_size_is_stocked_after_a_reload(tmp_path):
-    """The target in status and the spares follow."""
-    file = tmp_path / "config.toml"
-    file.write_text("[pool]\nsize = 1\n")
-    async with house(tmp_path, arguments=("--config", str(file)), pool__size=None) as daemon:
-        await daemon.talks_on()
-
-        async def fresh() -> tuple[int, int]:
-            [pool] = (await daemon.status())["pool"]
-            return pool["target"], pool["fresh"]
-
-        deadline = time.perf_counter() + 20
-        while await fresh() != (1, 1):
-            assert time.perf_counter() < deadline
-            await asyncio.sleep(0.1)
-        file.write_text("[pool]\nsize = 4\n")
-        daemon.tell(signal.SIGHUP)
-        while await fresh() != (4, 4):
-            assert time.perf_counter() < deadline
-            await asyncio.sleep(0.1)

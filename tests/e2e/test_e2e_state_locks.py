@@ -4,9 +4,11 @@ import asyncio
 import contextlib
 import errno
 import shutil
+import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import pytest
 
@@ -54,10 +56,7 @@ async def test_a_lock_held_for_20_seconds_holds_up_nobody(tmp_path):
         for number, client in enumerate(clients):
             await client.send(request(streams.on(ROUTED), session=b"ticking-conversation-%d" % number))
         replies = [await client.head() for client in clients]
-        holder = subprocess.Popen([sys.executable, "-c", HOLD, f"{path}.guard", "20"], stdout=subprocess.PIPE)
-        for after in (holder.stdout.close, holder.wait, holder.kill):
-            stack.callback(after)
-        holder.stdout.readline()
+        holder = hold(stack, path, 20)
         before = path.read_bytes()
         end = time.perf_counter() + 18
         while time.perf_counter() < end:
@@ -75,6 +74,30 @@ async def test_a_lock_held_for_20_seconds_holds_up_nobody(tmp_path):
         holder.wait()
         await until(lambda: path.read_bytes() != before, 40)
         await until(lambda: daemon.said("works again"), 40)
+
+
+async def test_a_lock_that_is_held_delays_the_exit_by_seconds_at_most(tmp_path):
+    """SIGTERM ends it with 0 all the same; the file stays as it was."""
+    async with house(tmp_path) as daemon, contextlib.AsyncExitStack() as stack:
+        await daemon.talks_on()
+        await daemon.written()
+        hold(stack, daemon.state, 15)
+        before = daemon.state.read_bytes()
+        await daemon.say("talk-that-is-new-under-lock")
+        daemon.tell(signal.SIGTERM)
+        assert await daemon.exit(12) == 0
+        assert daemon.state.read_bytes() == before
+        assert "Traceback" not in daemon.log()
+
+
+def hold(stack: contextlib.AsyncExitStack, path: Path, seconds: int) -> subprocess.Popen[bytes]:
+    """Another process that has the lock."""
+    holder = subprocess.Popen([sys.executable, "-c", HOLD, f"{path}.guard", str(seconds)], stdout=subprocess.PIPE)
+    assert holder.stdout is not None
+    for after in (holder.stdout.close, holder.wait, holder.kill):
+        stack.callback(after)
+    holder.stdout.readline()
+    return holder
 
 
 def late(exchange, client):

@@ -12,9 +12,10 @@ from proxy.simulator.server import Gateway
 from tests.fakes.client import Client, Reply, request
 from tests.fakes.daemon import Daemon
 from tests.fakes.fleet import CALM, SETTINGS, uneasy_gateway
-from tests.fakes.upstream import ROUTED
+from tests.fakes.upstream import END, ROUTED, SSE, Exchange, Upstream, chunk
 
 KEY = b"sk-canary-0123456789"
+TICK = b"data: {}\n\n"
 
 
 class Kept(Daemon):
@@ -76,10 +77,15 @@ class Kept(Daemon):
 
 @contextlib.asynccontextmanager
 async def house(
-    folder: Path, *, arguments: tuple[str, ...] = (), env: dict[str, str] | None = None, **settings: object
+    folder: Path,
+    *,
+    gateway: Gateway | None = None,
+    arguments: tuple[str, ...] = (),
+    env: dict[str, str] | None = None,
+    **settings: object,
 ) -> AsyncIterator[Kept]:
-    """A daemon before a gateway; its state file is in ``folder / "kept"`` unless ``state__path`` says otherwise."""
-    gateway = await uneasy_gateway(CALM)
+    """A daemon before a gateway, which is stopped after it; its state file is in ``folder / "kept"`` unless ``state__path`` says otherwise."""
+    gateway = gateway or await uneasy_gateway(CALM)
     state = settings.pop("state__path", folder / "kept" / "state.json")
     more = {**SETTINGS, "state__path": state, **settings}
     daemon = Kept.launch(folder, "--upstream", gateway.url, *arguments, env=env, **more)
@@ -99,3 +105,35 @@ async def until(holds: Callable[[], object], within: float = 10.0) -> None:
     while not holds():
         assert time.perf_counter() < deadline, "it did not happen"
         await asyncio.sleep(0.05)
+
+
+async def ticking(exchange: Exchange, ticks: int, gap: float = 0.05) -> None:
+    """An event stream that takes its time."""
+    await exchange.read()
+    await exchange.send(SSE)
+    for _ in range(ticks):
+        await exchange.send(chunk(TICK))
+        await asyncio.sleep(gap)
+    await exchange.send(END)
+
+
+@contextlib.asynccontextmanager
+async def relay(
+    folder: Path, *arguments: str, env: dict[str, str] | None = None, **settings: object
+) -> AsyncIterator[tuple[Daemon, Upstream]]:
+    """A daemon before a scripted upstream."""
+    upstream = await Upstream().start()
+    daemon = Daemon.launch(folder, "--upstream", upstream.url, *arguments, env=env, **settings)
+    try:
+        await daemon.ready()
+        yield daemon, upstream
+    finally:
+        await daemon.stop()
+        await upstream.stop()
+
+
+async def ask(daemon: Daemon, target: bytes, **parts: Any) -> Reply:
+    """One request on a connection of its own."""
+    async with await Client.open(daemon.host, daemon.port) as client:
+        method = parts.get("method", b"POST").decode()
+        return await client.ask(request(target, **parts), method)
