@@ -17,7 +17,7 @@ FUTURE_MS: Final = 60_000
 
 def adopt(bindings: Bindings, inventory: Inventory, contents: Contents, now: int, *, anew: bool) -> list[Note]:
     """Bring memory in line. ``anew``: the store was made anew, so what it lacks was not dropped by anyone."""
-    notes = [_note("retired elsewhere", binding) for binding in bindings.learn_retired(contents.retired.items())]
+    notes = [_note("retired_elsewhere", binding) for binding in bindings.learn_retired(contents.retired.items())]
     inventory.purge(contents.retired)
     waiting = bindings.outbox.pending
     for key, theirs in contents.bindings.items():
@@ -32,7 +32,7 @@ def adopt(bindings: Bindings, inventory: Inventory, contents: Contents, now: int
         # Another one, that was never to be written, may have taken its place here.
         lost = bindings.lose(key) if bindings.is_durable(key) else None
         if lost is not None:
-            notes.append(_note("dropped elsewhere", lost))
+            notes.append(_note("dropped_elsewhere", lost))
     bindings.known = contents.bindings.keys() | (missing & waiting.keys())
     return notes
 

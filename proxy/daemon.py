@@ -88,7 +88,9 @@ class Daemon:
         """Obey other settings from the next request on."""
         self.loaded = loaded
         self._compile(loaded.settings)
-        self.routes.reconfigure(loaded.settings, shared_key=loaded.settings.probe.api_key is not None)
+        self.routes.reconfigure(
+            loaded.settings, shared_key=loaded.settings.probe.api_key is not None, now=self.clock.wall_ms()
+        )
         self.registry.reconfigure(loaded.settings)
         self.keeper.reconfigure(loaded.settings)
         self.targets.reconfigure(loaded.settings)

@@ -36,7 +36,6 @@ class Exchange:
     attempts: int = 0
     replayed: bool = False
     bytes_in: int = 0
-    connected_new: bool = False
     sent_ms: float = 0.0
     sent_at: int = 0
     head_ms: float | None = None
@@ -49,7 +48,6 @@ class Exchange:
     ended: Ended | None = None
     error: ProxyError | None = None
     verdict: Verdict | None = None
-    observed: bool = False  # the pool has heard of the last attempt
 
     @property
     def label(self) -> str | None:

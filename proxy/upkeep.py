@@ -223,9 +223,8 @@ class Upkeep:
     def _disturbed(self, what: str, gap_ms: int) -> None:
         daemon = self._daemon
         daemon.upstream.drop_idle()
-        daemon.events.emit("disturbed", what=what, gap_ms=gap_ms)
         for note in daemon.routes.disturbed(daemon.clock.wall_ms()):
-            daemon.note(note)
+            daemon.note(Note(note.name, {"what": what, "gap_ms": gap_ms, **note.facts}))
 
 
 def local_address() -> str | None:

@@ -82,7 +82,7 @@ def described() -> dict[str, str]:
 
 def test_every_event_of_the_code_is_described_and_no_other():
     """One section an event; the scan must have found the usual ones."""
-    assert {"request", "take", "retire", "started", "state_problem", "retired elsewhere"} <= emitted()
+    assert {"request", "take", "retire", "started", "state_problem", "retired_elsewhere"} <= emitted()
     assert set(described()) == emitted()
 
 

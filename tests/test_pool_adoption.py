@@ -54,7 +54,7 @@ def test_a_retirement_in_the_file_is_honoured_by_others_within_two_seconds(path)
     one.settle(NOW + 2_000, 500)
     now = two.settle(NOW + 2_500, 600)
     assert two.routes.start(wish(), now).routed_id == "natural-c1"
-    assert "retired elsewhere" in names(two.notes)
+    assert "retired_elsewhere" in names(two.notes)
 
 
 def test_a_retirement_is_honoured_after_a_restart_and_never_undone_by_anothers_memory(path):
@@ -128,7 +128,7 @@ def test_a_binding_that_another_dropped_is_dropped(path):
     one.settle(NOW + 6_100)
     two.settle(NOW + 8_100)
     assert two.bindings.get(binding_key("c2", GO, MODEL)) is None
-    assert "dropped elsewhere" in names(two.notes)
+    assert "dropped_elsewhere" in names(two.notes)
 
 
 def test_a_conversation_on_its_natural_id_here_goes_where_another_process_has_bound_it(path):
