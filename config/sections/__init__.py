@@ -1,0 +1,1 @@
+"""The sections of the settings, one file each."""
