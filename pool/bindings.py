@@ -36,11 +36,12 @@ def is_natural(binding: Binding) -> bool:
 class Bindings:
     """The table, the ids retired for good, and what the store is still to be told."""
 
-    __slots__ = ("_by_key", "_durable", "_had_route", "_settings", "known", "outbox", "retired")
+    __slots__ = ("_by_key", "_durable", "_had_route", "_keys_of", "_settings", "known", "outbox", "retired")
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
         self._by_key: dict[str, Binding] = {}
+        self._keys_of: dict[str, set[str]] = {}  # by conversation
         self._durable: dict[str, None] = {}  # those that count, and are written if bindings are
         self._had_route: dict[str, None] = {}  # keys whose routed id was dropped: the next is a repin
         self.known: set[str] = set()  # keys that the store has
@@ -62,7 +63,7 @@ class Bindings:
 
     def of(self, conversation: str) -> list[Binding]:
         """All bindings of a conversation, whatever the provider and model."""
-        return [b for b in self._by_key.values() if b.key.startswith(f"{conversation}::")]
+        return [self._by_key[key] for key in self._keys_of.get(conversation, ())]
 
     def durable(self) -> list[Binding]:
         """Those that count against ``binding.max_count``."""
@@ -72,7 +73,7 @@ class Bindings:
         return key in self._durable
 
     def is_alive(self, binding: Binding, now: int) -> bool:
-        """Seed rule: idle no longer than the lease, and not struck out."""
+        """Idle no longer than the lease, and not struck out."""
         if now - binding.last_seen_at > self._settings.binding.lease_ttl_ms:
             return False
         if not binding.failures or is_natural(binding):
@@ -96,7 +97,7 @@ class Bindings:
     # -- deciding ---------------------------------------------------------------------------------
     def put(self, binding: Binding, now: int) -> list[Binding]:
         """Bind a conversation that has no binding; returns those that had to make room."""
-        self._by_key[binding.key] = binding
+        self._add(binding)
         if not is_natural(binding):
             return self.keep(binding, now)
         return self._make_room(binding.key, now)
@@ -170,7 +171,7 @@ class Bindings:
     # -- adopting ---------------------------------------------------------------------------------
     def mirror(self, binding: Binding) -> None:
         """Take a binding over from the store."""
-        self._by_key[binding.key] = binding
+        self._add(binding)
         self._durable[binding.key] = None
 
     def lose(self, key: str) -> Binding | None:
@@ -195,8 +196,17 @@ class Bindings:
                 binding.standby = None
         return hit
 
+    def _add(self, binding: Binding) -> None:
+        self._by_key[binding.key] = binding
+        self._keys_of.setdefault(binding.key.partition("::")[0], set()).add(binding.key)
+
     def _drop(self, key: str) -> bool:
         del self._by_key[key]
+        conversation = key.partition("::")[0]
+        keys = self._keys_of[conversation]
+        keys.discard(key)
+        if not keys:
+            del self._keys_of[conversation]
         self.outbox.dropped(key)
         counted = key in self._durable
         self._durable.pop(key, None)
@@ -208,9 +218,10 @@ class Bindings:
         if len(self._durable) > self._settings.binding.max_count:
             evicted += _oldest(self.durable(), newest, self._settings.binding.max_count)
         brief = len(self._by_key) - len(self._durable)
-        if brief > self._settings.conversation.max_count:
+        most = self._settings.conversation.max_count
+        if brief > most:  # an eighth at a time: sorting them for each new one would cost more than it is worth
             loose = [b for b in self._by_key.values() if b.key not in self._durable]
-            evicted += _oldest(loose, newest, self._settings.conversation.max_count)
+            evicted += _oldest(loose, newest, most - most // 8)
         for binding in evicted:
             self.end(binding, now)
         return evicted

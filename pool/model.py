@@ -61,8 +61,7 @@ class Natural:
     digest: str
 
 
-@dataclass(frozen=True, slots=True)
-class Wish:
+class Wish(NamedTuple):
     """What a request asks of the pool.
 
     ``turn`` is False for a side call or a request that is not recognised: it takes nothing.
@@ -111,8 +110,7 @@ class Latency(StrEnum):
     WAITED = "waited"  # the client left first: at least this long
 
 
-@dataclass(frozen=True, slots=True)
-class Outcome:
+class Outcome(NamedTuple):
     """What an attempt on an id turned out to be; HTTP has been read out of it already."""
 
     blame: Blame

@@ -15,6 +15,7 @@ from pool.policy import Policy, Regime, policy_for
 from pool.refill import Refill
 
 NOTES_KEPT: Final = 1024  # that nobody has asked for
+POLICIES_KEPT: Final = 1024  # a client chooses the model's name
 
 
 @dataclass(slots=True)
@@ -32,9 +33,16 @@ class Parts:
     cooldown: dict[str, int] = field(default_factory=dict)  # binding key -> no search until
     searching: dict[str, int] = field(default_factory=dict)  # binding key -> the search's deadline
     notes: deque[Note] = field(default_factory=lambda: deque(maxlen=NOTES_KEPT))
+    policies: dict[tuple[ModelKey, Regime], Policy] = field(default_factory=dict)  # of the settings in force
 
     def policy(self, model: ModelKey) -> Policy:
-        return policy_for(self.settings, model, self.regimes.get(model, Regime.UNKNOWN))
+        regime = self.regimes.get(model, Regime.UNKNOWN)
+        known = self.policies.get((model, regime))
+        if known is None:
+            if len(self.policies) >= POLICIES_KEPT:
+                self.policies.clear()
+            known = self.policies[model, regime] = policy_for(self.settings, model, regime)
+        return known
 
     def payer(self, scope: str) -> str:
         """Whose credential pays for the probes of a scope, and so who may use their spares."""

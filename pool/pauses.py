@@ -81,6 +81,8 @@ class Pauses:
 
         A configured key (scope "") is not helped by somebody else's working: only a reload is.
         """
+        if not self._pauses:
+            return []
         ended = [r.value for r in (Reason.LIMIT, Reason.CREDENTIAL) if self.end(r, provider, scope)]
         others = {area.scope for area, reason in self._pauses if reason == Reason.UNAUTHORIZED}
         stopped = [self.end(Reason.UNAUTHORIZED, provider, other) for other in others - {scope, "", ANY}]

@@ -7,7 +7,6 @@ uncached input are exempt.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import NamedTuple
 
@@ -32,8 +31,7 @@ class Effect(StrEnum):
         return self in {Effect.STRIKE, Effect.RETIRE, Effect.MARK}
 
 
-@dataclass(frozen=True, slots=True)
-class Case:
+class Case(NamedTuple):
     """One outcome, beside what is known of the id and what the settings say."""
 
     outcome: Outcome

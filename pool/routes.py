@@ -41,6 +41,7 @@ class Routes:
     def reconfigure(self, settings: Settings, *, shared_key: bool = False, now: int | None = None) -> None:
         """Obey other settings from now on; what waited for a reload (401/403 on probes) may go on."""
         self.parts.settings = settings
+        self.parts.policies.clear()
         self.parts.shared_key = shared_key
         self.parts.bindings.reconfigure(settings)
         self.parts.refill.reconfigure(settings.pool, now)

@@ -15,6 +15,7 @@ from pool.ports import Store
 from pool.routes import Routes
 from proxy.conversation.registry import Registry
 from proxy.conversation.rules import NO_RULES, Rules
+from proxy.counting import Counting
 from proxy.errors import ProxyError
 from proxy.exchange import Exchange
 from proxy.gateway.fields import has_session_field
@@ -61,6 +62,7 @@ class Daemon:
 
     def __post_init__(self) -> None:
         self.started_at = self.clock.wall_ms()
+        self.counting = Counting(self.metrics)
         self.buffers = Buffers(self.settings.listen.max_buffered_bytes)
         self._compile(self.settings)
 

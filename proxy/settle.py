@@ -131,60 +131,10 @@ def settle(daemon: Daemon, exchange: Exchange) -> None:
             daemon.registry.done(exchange.resolved, daemon.clock.wall_ms(), completed)
         if exchange.verdict is not None:
             observe(daemon, exchange)
-        _count(daemon, exchange, ended_ms)
+        daemon.counting.request(exchange, ended_ms)
         _log(daemon, exchange, ended_ms)
     except Exception as exc:  # noqa: BLE001  (the request is over; its bookkeeping must not break the next)
         daemon.trouble("settle_failed", exc)
-
-
-def _count(daemon: Daemon, exchange: Exchange, ended_ms: float) -> None:
-    metrics, target, verdict = daemon.metrics, exchange.target, exchange.verdict
-    provider = target.provider
-    metrics.count(
-        "requests",
-        provider=provider,
-        api=target.api,
-        status=exchange.status or (exchange.error.status if exchange.error is not None else 0),
-        kind=verdict.kind if verdict is not None else "none",
-        blame=verdict.blame.value if verdict is not None else "none",
-    )
-    metrics.count("request_bytes", exchange.bytes_in, provider=provider)
-    metrics.count("response_bytes", exchange.bytes_out, provider=provider)
-    metrics.observe("request_seconds", ended_ms - exchange.began_ms, provider=provider)
-    if exchange.start is None:
-        return
-    model, source = exchange.model or "", exchange.start.source.value
-    metrics.count("route_starts", provider=provider, model=model, source=source)
-    metrics.count("route_matches", match=exchange.match or "")
-    if exchange.sent_ms:
-        metrics.observe("overhead_seconds", exchange.sent_ms - exchange.began_ms)
-    if exchange.head_ms is not None:
-        waited = exchange.head_ms - exchange.began_ms
-        metrics.observe("first_byte_seconds", waited, provider=provider, model=model, source=source)
-    if exchange.signals is not None and exchange.signals.upstream_ms is not None:
-        metrics.observe(
-            "gateway_upstream_seconds", exchange.signals.upstream_ms, provider=provider, model=model, source=source
-        )
-    tap = exchange.tap
-    if tap is None:
-        return
-    if tap.stream and tap.first_semantic_ms is not None:
-        metrics.observe(
-            "first_event_seconds",
-            tap.first_semantic_ms - exchange.began_ms,
-            provider=provider,
-            model=model,
-            source=source,
-        )
-    for kind, count in tokens(tap.usage).items():
-        metrics.count("tokens", count, provider=provider, model=model, type=kind)
-    if exchange.replayed:
-        metrics.count("replays", provider=provider, model=model, result="ok" if verdict_ok(exchange) else "refused")
-
-
-def verdict_ok(exchange: Exchange) -> bool:
-    """Did the last attempt succeed?"""
-    return exchange.verdict is not None and exchange.verdict.kind == "ok"
 
 
 def _log(daemon: Daemon, exchange: Exchange, ended_ms: float) -> None:

@@ -25,6 +25,7 @@ _OPENING_BOUND_S = 4.0
 _CLOSING_BOUND_S = 4.0
 _SILENT_AFTER_S = 10.0  # longer than the three waits for a lock that can be in the queue: a grant, its return, a write
 _GAP_MS = 5_000.0
+_OTHER_SEARCH_MS = 50.0
 
 
 class Upkeep:
@@ -181,7 +182,7 @@ class Upkeep:
         clock = daemon.clock
         search = daemon.routes.search(start, clock.wall_ms())
         if search is None:
-            return start
+            return await self._other_search(start)
         try:
             while True:
                 step = search.next(clock.wall_ms())
@@ -195,6 +196,18 @@ class Upkeep:
         except asyncio.CancelledError:
             search.stop("client gone", clock.wall_ms())
             raise
+
+    async def _other_search(self, start: Start) -> Start:
+        """Another request of the conversation is looking already: what it finds serves this one too."""
+        daemon = self._daemon
+        clock = daemon.clock
+        deadline = clock.wall_ms() + start.budget_ms
+        while clock.wall_ms() < deadline:
+            await clock.sleep(_OTHER_SEARCH_MS)
+            again = daemon.routes.start(start.wish, clock.wall_ms())
+            if again.budget_ms <= 0:
+                return again
+        return start
 
     async def _watch(self) -> None:
         """Notice a suspend, another network, clients that left unseen, and connections that grew too old."""

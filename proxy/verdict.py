@@ -42,8 +42,7 @@ class Circuit(StrEnum):
     NEUTRAL = "neutral"
 
 
-@dataclass(frozen=True, slots=True)
-class Seen:
+class Seen(NamedTuple):
     """What was seen of one attempt.
 
     ``refusal`` is what a status >= 400 said, or an error inside a 200 (then ``error_in_stream``). ``semantic``: an
@@ -175,9 +174,18 @@ TABLE: tuple[Row, ...] = (
 )
 
 
+def _verdict_named(kind: str) -> Verdict:
+    return next(row.verdict for row in TABLE if row.verdict.kind == kind)
+
+
+_OK_ROW, _EMPTY_ROW = _verdict_named("ok"), _verdict_named("empty")
+
+
 def judge(seen: Seen) -> Verdict:
     """The verdict on an attempt. Total: every combination has a row, and what was poured is never retryable."""
     refusal = seen.refusal
+    if refusal is None and seen.stage is Stage.POURED and seen.end is End.COMPLETE and 200 <= (seen.status or 0) < 300:
+        return _OK_ROW if seen.semantic or not seen.stream else _EMPTY_ROW  # nearly always; the table says the same
     verdict = _verdict(
         _Case(
             seen.stage,

@@ -64,6 +64,7 @@ async def compare(scale: float, seed: int, folder: Path, moved: Moved) -> Compar
     arms = await _played(trace, clock, seed, folder, moved)
     simulated_ms = clock.mono_ms() - began_ms
     warm_up = {name: figures.warm_up_of(arms[name, True].player.played) for name in SHOWN}
+    counted = {key: _counted(*key, one, warm_up[key[0]]) for key, one in arms.items()}
     return Comparison(
         scale=scale,
         seed=seed,
@@ -73,9 +74,15 @@ async def compare(scale: float, seed: int, folder: Path, moved: Moved) -> Compar
         says={name: SCENARIOS[name].says for name in SHOWN},
         changes={name: _changes(arms[name, True]) for name in SHOWN},
         warm_up=warm_up,
-        arms=[_counted(name, through, one, warm_up[name]) for (name, through), one in arms.items()],
+        arms=list(counted.values()),
         effects=[
-            figures.effect(name, arms[name, False].player.played, arms[name, True].player.played, warm_up[name])
+            figures.effect(
+                counted[name, False],
+                counted[name, True],
+                arms[name, False].player.played,
+                arms[name, True].player.played,
+                warm_up[name],
+            )
             for name in SHOWN
         ],
     )

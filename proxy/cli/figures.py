@@ -8,8 +8,10 @@ from typing import Any, Final
 from proxy.cli.playing import Played
 from proxy.simulator.record import Record
 
-# A rank sum this far from its mean comes by chance once in a hundred comparisons.
+# A rank sum this far from its mean comes by chance once in a hundred comparisons; a split as uneven as this one in
+# twenty. Starts are few, waits are many.
 RARE_Z: Final = 2.58
+RARE_P: Final = 0.05
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,17 +40,32 @@ class Arm:
 
 @dataclass(frozen=True, slots=True)
 class Effect:
-    """Two arms of a scenario compared by rank sum (Mann and Whitney); ``z`` below 0: ocpool's waits are shorter."""
+    """What ocpool changed in a scenario, and whether chance alone would often give as much.
+
+    ``p`` is the chance of bad starts split at least as unevenly (Fisher, one side), ``z`` how far the rank sum of the
+    waits is from even (Mann and Whitney): below 0 ocpool's are shorter.
+    """
 
     scenario: str
+    bad_starts: tuple[int, int]
     p50_change_ms: float
     p95_change_ms: float
+    p: float
     z: float
 
     @property
-    def by_chance(self) -> bool:
-        """Would chance alone often give this?"""
-        return abs(self.z) < RARE_Z
+    def on_routes(self) -> bool:
+        """Did more or fewer conversations start on a bad route?"""
+        return self.p < RARE_P
+
+    @property
+    def on_waits(self) -> bool:
+        """Were waits longer or shorter?"""
+        return abs(self.z) >= RARE_Z
+
+    @property
+    def none(self) -> bool:
+        return not self.on_routes and not self.on_waits
 
 
 def arm(scenario: str, client: str, played: Iterable[Played], records: Iterable[Record], warm_up: int) -> Arm:
@@ -80,16 +97,18 @@ def warm_up_of(played: Iterable[Played]) -> int:
     return min(spared, default=len(starts))
 
 
-def effect(scenario: str, direct: Sequence[Played], through: Sequence[Played], warm_up: int) -> Effect:
-    """What ocpool changed in a scenario, warm-up left out."""
-    before, after = (
-        [one.ttfb_ms for one in played if one.number >= warm_up and one.served] for played in (direct, through)
+def effect(direct: Arm, through: Arm, before: Iterable[Played], after: Iterable[Played], warm_up: int) -> Effect:
+    """The effect from both arms of a scenario and what was played in them; the warm-up is left out."""
+    waits, shorter = (
+        [one.ttfb_ms for one in played if one.number >= warm_up and one.served] for played in (before, after)
     )
     return Effect(
-        scenario,
-        quantile(after, 0.5) - quantile(before, 0.5),
-        quantile(after, 0.95) - quantile(before, 0.95),
-        rank_sum_z(after, before),
+        scenario=direct.scenario,
+        bad_starts=(direct.bad_starts, through.bad_starts),
+        p50_change_ms=through.ttfb_p50_ms - direct.ttfb_p50_ms,
+        p95_change_ms=through.ttfb_p95_ms - direct.ttfb_p95_ms,
+        p=split_p(direct.bad_starts, direct.conversations, through.bad_starts, through.conversations),
+        z=rank_sum_z(shorter, waits),
     )
 
 
@@ -115,3 +134,14 @@ def rank_sum_z(ones: Sequence[float], others: Sequence[float]) -> float:
     below = sum((one > another) + 0.5 * (one == another) for one in ones for another in others)
     spread = math.sqrt(count * other * (count + other + 1) / 12)
     return (below - count * other / 2) / spread
+
+
+def split_p(some: int, of: int, others: int, of_others: int) -> float:
+    """How likely chance alone splits as unevenly as ``some`` of ``of`` and ``others`` of ``of_others``, or more so."""
+    if not of or not of_others:
+        return 1.0
+    if some * of_others < others * of:
+        return split_p(others, of_others, some, of)
+    both = some + others
+    ways = sum(math.comb(of, more) * math.comb(of_others, both - more) for more in range(some, min(of, both) + 1))
+    return ways / math.comb(of + of_others, both)

@@ -81,8 +81,10 @@ def as_json(compared: Comparison) -> dict[str, Any]:
                 "scenario": one.scenario,
                 "p50_change_ms": round(one.p50_change_ms, 1),
                 "p95_change_ms": round(one.p95_change_ms, 1),
+                "bad_starts": list(one.bad_starts),
+                "bad_starts_p": round(one.p, 4),
                 "rank_sum_z": round(one.z, 2),
-                "no_effect": one.by_chance,
+                "no_effect": one.none,
             }
             for one in compared.effects
         ],
@@ -140,9 +142,13 @@ def _notes(compared: Comparison) -> Iterator[str]:
 
 def _effect(one: Effect) -> str:
     change = f"median {_change(one.p50_change_ms)}, p95 {_change(one.p95_change_ms)}"
-    if one.by_chance:
-        return f"no effect; {change} is what chance gives (rank sum z {one.z:+.1f})."
-    return f"{'shorter' if one.z < 0 else 'longer'} waits: {change} (rank sum z {one.z:+.1f})."
+    if one.on_routes:
+        before, after = one.bad_starts
+        fewer = f"{'fewer' if after < before else 'more'} conversations start on a bad route"
+        return f"{fewer}, {after} in place of {before} (by chance: p {one.p:.3f}); {change}."
+    if one.on_waits:
+        return f"{'shorter' if one.z < 0 else 'longer'} waits: {change} (rank sum z {one.z:+.1f})."
+    return f"no effect; {change} is what chance gives (rank sum z {one.z:+.1f})."
 
 
 def _change(ms: float) -> str:

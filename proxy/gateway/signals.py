@@ -17,6 +17,8 @@ DURATION_CEILING_MS = 86_400_000.0
 
 _LONGEST_NAME = 128
 
+_PLAIN = re.compile(rb"[\w-]+;dur=\d{1,7}(?:\.\d{1,9})?(?:, ?[\w-]+;dur=\d{1,7}(?:\.\d{1,9})?)*")
+_PLAIN_MEMBER = re.compile(rb"([\w-]+);dur=([\d.]+)")
 _MEMBER = re.compile(rb'(?:[^,"]+|"(?:[^"\\]|\\.)*"?)+', re.DOTALL)
 _PART = re.compile(rb'(?:[^;"]+|"(?:[^"\\]|\\.)*"?)+', re.DOTALL)
 _NUMBER = re.compile(rb"(?:\d{1,15}(?:\.\d{0,15})?|\.\d{1,15})(?:[eE][+-]?\d{1,3})?")
@@ -74,6 +76,10 @@ def read(fields: Iterable[tuple[bytes, bytes]], now_wall_ms: float | None = None
 def server_timing(value: bytes) -> dict[bytes, float]:
     """The durations in one ``Server-Timing`` line, ms by lower-cased metric name; the first of a name counts."""
     durations: dict[bytes, float] = {}
+    if _PLAIN.fullmatch(value):  # the usual form, in one look
+        for name, duration in _PLAIN_MEMBER.findall(value):
+            durations.setdefault(name.lower(), float(duration))
+        return durations
     quoted = b'"' in value
     for member in _MEMBER.findall(value) if quoted else value.split(b","):
         name, *params = (_PART.findall(member) if quoted else member.split(b";")) or [b""]

@@ -17,6 +17,7 @@ MAX_SERIES = 500  # of one metric: a client chooses the model's name, so it must
 OTHER = "other"
 
 Labels = tuple[tuple[str, object], ...]
+Series = tuple[str, Labels]
 
 
 @dataclass(slots=True)
@@ -71,6 +72,25 @@ class Metrics:
             if spread is None:
                 spread = self._spreads[key] = Spread([0] * (len(_bounds(name)) + 1))
         spread.counts[bisect_left(_bounds(name), ms)] += 1
+        spread.sum_ms += ms
+
+    def series(self, name: str, /, **labels: object) -> Series:
+        """The key of a series, for ``add`` and ``record``: its labels need not be put together again."""
+        key = (name, tuple(labels.items()))
+        known = key in self._spreads or key in self._counts
+        return key if known else self._admitted(name, labels)
+
+    def add(self, series: Series, amount: float = 1) -> None:
+        """Add to a counter whose key is at hand."""
+        self._counts[series] = self._counts.get(series, 0.0) + amount
+
+    def record(self, series: Series, ms: float) -> None:
+        """Note a duration in a series whose key is at hand."""
+        bounds = _bounds(series[0])
+        spread = self._spreads.get(series)
+        if spread is None:
+            spread = self._spreads[series] = Spread([0] * (len(bounds) + 1))
+        spread.counts[bisect_left(bounds, ms)] += 1
         spread.sum_ms += ms
 
     def snapshot(self) -> Snapshot:

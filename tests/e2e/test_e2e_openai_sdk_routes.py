@@ -65,7 +65,7 @@ async def opened(at: House, client: openai.AsyncOpenAI) -> Record:
 @BOTH
 async def test_the_first_conversation_starts_on_its_own_id_and_later_ones_on_verified_spares(tmp_path: Path, stream):
     """Nobody waits for a probe: what was verified meanwhile is what the next ones start on, each on its own."""
-    async with street(tmp_path, "sticky") as at, sdk(at) as client:
+    async with street(tmp_path, "sticky", scale=180.0) as at, sdk(at) as client:
         assert await ask(client, stream=stream, session="conversation-0")
         assert at.live[0].session == "conversation-0"
         await at.stocked()

@@ -38,7 +38,7 @@ async def test_a_corrupt_file_is_put_aside_at_the_start(tmp_path, content):
         await until(lambda: daemon.said("state.json"))
         [line] = daemon.said("state.json")
         assert aside.name in json.dumps(line)
-        assert not list(path.parent.glob(".*.tmp"))
+    assert not list(path.parent.glob(".*.tmp"))
 
 
 async def test_a_directory_in_its_place_is_said_and_traffic_goes_on(tmp_path):

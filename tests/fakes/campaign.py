@@ -23,14 +23,12 @@ FAST = frozenset({"native-1", "native-2"})  # the endpoints that answer in a sec
 class Result:
     """What came of it.
 
-    ``starts`` are the first turns after warm-up. ``lags_ms`` is how long each turn took to reach the gateway, and
-    ``waited`` counts those in whose lag a whole probe took place, as it would if they had waited for one.
+    ``starts`` are the first turns after warm-up. ``lags_ms`` is how long each turn took to reach the gateway.
     """
 
     starts: list[Played]
     turns: list[Played]
     lags_ms: list[float]
-    waited: int
     probes: list[Record]
 
     @property
@@ -51,7 +49,7 @@ class Result:
         lag = f"lag to the gateway p50 {quantile(self.lags_ms, 0.5):.0f} p95 {quantile(self.lags_ms, 0.95):.0f}"
         return (
             f"{self.fast} of {len(self.starts)} started on a fast route ({self.share:.1%}), {len(self.turns)} turns, "
-            f"{self.unserved} unserved, {self.waited} waited for a probe, {len(self.probes)} probes of {tokens} tokens, "
+            f"{self.unserved} unserved, {len(self.probes)} probes of {tokens} tokens, "
             f"{lag} max {max(self.lags_ms):.0f} simulated ms"
         )
 
@@ -75,9 +73,6 @@ async def campaign(trace: Iterable[Conversation], place: Place, gateway: Gateway
     await player.play(trace)
     turns = sorted(player.played, key=lambda one: one.at_ms)
     match(turns, gateway.log)
-    sent = [(began_at + one.at_ms, one.record.at) for one in turns if one.record is not None]
-    probes = [record for record in gateway.log if record.probe]
-    took = [(record.at, record.at + (record.ended_ms or 0.0)) for record in probes]
-    waited = sum(any(start < at and over < end for at, over in took) for start, end in sent)
+    lags = [one.record.at - began_at - one.at_ms for one in turns if one.record is not None]
     starts = [one for one in turns if one.turn == 0 and one.number >= warm_up]
-    return Result(starts, turns, [end - start for start, end in sent], waited, probes)
+    return Result(starts, turns, lags, [record for record in gateway.log if record.probe])

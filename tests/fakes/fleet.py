@@ -1,14 +1,10 @@
-"""Several ``ocpool serve`` processes on one state file, load, sudden deaths, and a judge who believes the gateway alone.
-
-Every request says whose conversation it is in a field that ocpool has no part in, so that the gateway's log tells which
-id was sent for whom. An id counts as routed when the gateway was ever asked to probe it: spares are made in no other way.
-"""
+"""Several ``ocpool serve`` processes on one state file, load, and sudden deaths; ``judged.py`` says what came of it."""
 
 import asyncio
 import random
 import signal
 import uuid
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -17,21 +13,19 @@ import aiohttp
 import orjson
 
 from pool.clock import Clock
-from pool.ids import id_digest, new_id
+from pool.ids import new_id
 from pool.model import Shape
 from proxy.simulator.endpoints import Centred, Endpoint, Spread
 from proxy.simulator.faults import Behaviour
 from proxy.simulator.knobs import Knobs
-from proxy.simulator.record import Record
 from proxy.simulator.scenarios import Phase, Scenario
 from proxy.simulator.server import Gateway
 from tests.fakes.daemon import Daemon
+from tests.fakes.judged import WHO
 
 GO, ZEN = "/zen/go/v1", "/zen/v1"
 MODELS = ((GO, "kimi-k3"), (GO, "glm-5.3"), (GO, "mimo-v2.5"), (ZEN, "kimi-k3"), (ZEN, "deepseek-v4-pro"))
 KEYS = ("sk-fleet-first-key", "sk-fleet-other-key")
-WHO = b"x-judged-name"
-HONOURED_MS = 2_000  # a retirement that is in the file is obeyed everywhere after this long
 
 QUICK = Endpoint("quick", Centred(10, 30, 0.1), prefill_tps=1e6, tokens_per_s=1e4)
 TURNING = Endpoint("turning", Spread((10, 12, 14, 16, 20, 25, 30, 400)), prefill_tps=1e6, tokens_per_s=1e4, bad=True)
@@ -152,7 +146,7 @@ class Fleet:
             await daemon.exit()
 
     async def turn(self, session: aiohttp.ClientSession, talk: Talk, number: int) -> str | None:
-        """One turn at one process; the route it took, None when the process was not there to the end."""
+        """One turn at one process: its route, the status of a refusal, None when the process was not there to the end."""
         daemon = self.daemons[number]
         fields = {
             "authorization": f"Bearer {talk.key}",
@@ -166,7 +160,7 @@ class Fleet:
             async with session.post(url, json=body, headers=fields) as answer:
                 await answer.read()
                 talk.label = answer.headers.get("x-ocpool-conversation", talk.label)
-                return answer.headers.get("x-ocpool-route", "none") if answer.status == 200 else None
+                return answer.headers.get("x-ocpool-route", "none") if answer.status == 200 else str(answer.status)
         except (aiohttp.ClientError, OSError):
             return None
 
@@ -185,70 +179,6 @@ class Fleet:
         """Binding key -> routed id, as the file says."""
         bindings = orjson.loads(self.state.read_bytes())["bindings"]
         return {key: raw["routedId"] for key, raw in bindings.items() if raw["source"] != "natural"}
-
-
-@dataclass
-class Watch:
-    """Reads the state file again and again, and notes when each retirement was first in it."""
-
-    state: Path
-    retired_at: dict[str, int] = field(default_factory=dict)
-    reads: int = 0
-
-    async def run(self) -> None:
-        clock, seen = Clock(), b""
-        while True:
-            try:
-                data = self.state.read_bytes()
-            except FileNotFoundError:
-                data = seen
-            if data != seen:
-                seen, now = data, clock.wall_ms()
-                for digest in orjson.loads(data).get("retired", {}):  # every state of it must parse
-                    self.retired_at.setdefault(digest, now)
-                self.reads += 1
-            await asyncio.sleep(0.04)
-
-
-@dataclass
-class Verdict:
-    """What the gateway saw, judged."""
-
-    live: int
-    probes: int
-    conversations: int
-    routed: int  # ids that were probed and then served a conversation
-    shared: dict[str, set[str]]  # routed ids that were seen for several conversations
-    late: list[tuple[str, int]]  # retired ids that were seen again, and how many ms after they should not have been
-
-
-def judge(log: list[Record], retired_at: dict[str, int]) -> Verdict:
-    """Was a routed id ever two conversations', or a retired one ever seen again?"""
-    probed = {record.session for record in log if record.probe and record.session}
-    owners: dict[str, set[str]] = defaultdict(set)
-    late = []
-    for record in log:
-        if record.session is None:
-            continue
-        if not record.probe:
-            owners[record.session].add(who(record))
-        left_at = retired_at.get(id_digest(record.session))
-        if left_at is not None and record.at > left_at + HONOURED_MS:
-            late.append((record.session, record.at - left_at - HONOURED_MS))
-    routed = {session: names for session, names in owners.items() if session in probed}
-    return Verdict(
-        live=sum(not record.probe for record in log),
-        probes=sum(record.probe for record in log),
-        conversations=len({who(record) for record in log if not record.probe}),
-        routed=len(routed),
-        shared={session: names for session, names in routed.items() if len(names) > 1},
-        late=late,
-    )
-
-
-def who(record: Record) -> str:
-    """Whose request it was."""
-    return next((value.decode() for name, value in record.fields if name.lower() == WHO), "")
 
 
 @dataclass
@@ -294,7 +224,8 @@ class Load:
         idle = set(range(self.fleet.size))
 
         async def once(number: int) -> None:
-            await self.fleet.restart(number, clean=self.chance.random() < 0.3, pause=self.chance.uniform(0, 0.3))
+            clean = (self.fleet.kills + self.fleet.stops) % 4 == 3  # its spares go back for others to take
+            await self.fleet.restart(number, clean=clean, pause=self.chance.uniform(0, 0.3))
             idle.add(number)
 
         async with asyncio.TaskGroup() as group:

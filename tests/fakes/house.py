@@ -11,6 +11,7 @@ from typing import Any
 import aiohttp
 
 from pool.clock import Clock
+from pool.model import Start
 from proxy.cli import stage
 from proxy.daemon import Daemon
 from proxy.serve import Service
@@ -25,11 +26,15 @@ GOOD = Scenario("good", "every route is fast until a test says otherwise", (Phas
 
 @dataclass
 class House:
-    """One running proxy and the gateway behind it."""
+    """One running proxy and the gateway behind it.
+
+    ``searches`` counts the requests that were asked to wait for a probe; at default settings none is.
+    """
 
     gateway: Gateway
     service: Service
     clock: Clock
+    searches: int = 0
 
     @property
     def daemon(self) -> Daemon:
@@ -83,6 +88,16 @@ class House:
             assert time.perf_counter() < deadline, (self.decisions("probe")[-5:], self.daemon.problems)
             await asyncio.sleep(0.01)
 
+    def count_searches(self) -> None:
+        search = self.daemon.search
+        assert search is not None
+
+        async def counted(start: Start) -> Start:
+            self.searches += 1
+            return await search(start)
+
+        self.daemon.search = counted
+
     async def stocked(self) -> None:
         """Wait for the pool to be full and at rest; where half of the probes are slow that may take some cycles."""
         await self.until(lambda: len(self.spares()) == self.daemon.settings.pool.size and not self._refilling(), 60)
@@ -94,7 +109,9 @@ async def house(gateway: Gateway, folder: Path, *settings: str) -> AsyncIterator
     clock = gateway.clock
     assert isinstance(clock, Clock)
     async with stage.proxy(gateway.url, folder, clock, settings) as service:
-        yield House(gateway, service, clock)
+        made = House(gateway, service, clock)
+        made.count_searches()
+        yield made
 
 
 @asynccontextmanager
