@@ -8,6 +8,7 @@ import hashlib
 import re
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
+from functools import lru_cache
 
 MASK = "[redacted]"
 SHORTEST = 12  # characters of the shortest thing the patterns below mask, but for paths
@@ -40,6 +41,17 @@ def digest(value: str | bytes) -> str:
     return hashlib.sha256(raw).hexdigest()[:8]
 
 
+_NUMBERS = frozenset({int, float, bool})
+_SAFE = 2**53
+_MEMO_LENGTH = 64
+_MEMO_SIZE = 4096
+
+
+@lru_cache(maxsize=512)
+def _is_secret_name(name: str) -> bool:
+    return name.lower().replace("-", "_") in _SECRET_NAMES
+
+
 class Redactor:
     """Masks credentials, planted secrets and full ids in text and in facts; what comes out can be written as JSON.
 
@@ -51,12 +63,14 @@ class Redactor:
     def __init__(self, secrets: Iterable[str] = (), *, remember: int = 64) -> None:
         self._fixed = {secret for secret in secrets if len(secret) >= 6}
         self._learned: deque[str] = deque(maxlen=remember)
+        self._memo: dict[tuple[str, bool], str] = {}  # the same few words come in every line
         self._pattern = self._compile()
 
     def learn(self, secret: str) -> None:
         """Mask this value from now on."""
         if len(secret) >= 6 and secret not in self._fixed and secret not in self._learned:
             self._learned.append(secret)
+            self._memo.clear()
             self._pattern = self._compile()
 
     def text(self, text: str, *, ids: bool = True) -> str:
@@ -75,20 +89,33 @@ class Redactor:
 
     def facts(self, facts: Mapping[str, object]) -> dict[str, object]:
         """The same facts, masked at every level; a fact whose name is a credential's is masked whole."""
-        return {_utf8(str(name)): self._fact(str(name), value) for name, value in facts.items()}
+        return {
+            name: value if type(value) in _NUMBERS and -_SAFE < value < _SAFE else self._fact(name, value)  # type: ignore[operator]
+            for name, value in ((_utf8(str(name)), value) for name, value in facts.items())
+        }
 
     def _fact(self, name: str, value: object) -> object:
         if value is None or isinstance(value, _PLAIN):
             return value if not isinstance(value, int) or _FITS[0] <= value <= _FITS[1] else str(value)
-        if name.lower().replace("-", "_") in _SECRET_NAMES:
+        if _is_secret_name(name):
             return MASK
         if isinstance(value, str):
-            return self._string(str(value), ids=name not in _REQUEST_NAMES)
+            return self._word(str(value), ids=name not in _REQUEST_NAMES)
         if isinstance(value, Mapping):
             return self.facts(value)
         if isinstance(value, list | tuple | set | frozenset):
             return [self._fact(name, item) for item in value]
         return self._string(_shown(value), ids=True)
+
+    def _word(self, value: str, *, ids: bool) -> str:
+        if len(value) > _MEMO_LENGTH:
+            return self._string(value, ids=ids)
+        known = self._memo.get((value, ids))
+        if known is None:
+            if len(self._memo) >= _MEMO_SIZE:
+                self._memo.clear()
+            known = self._memo[value, ids] = self._string(value, ids=ids)
+        return known
 
     def _string(self, value: str, *, ids: bool) -> str:
         masked = self.text(_utf8(value[: 4 * LONGEST]), ids=ids)

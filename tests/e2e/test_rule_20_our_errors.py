@@ -5,7 +5,9 @@ import contextlib
 import json
 import os
 import socket
+import ssl
 import stat
+from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
@@ -53,6 +55,20 @@ def unused_port() -> int:
         return int(sock.getsockname()[1])
 
 
+@contextlib.asynccontextmanager
+async def _answering(tls: ssl.SSLContext | None) -> AsyncIterator[int]:
+    """A server that answers whatever is said to it with a 400."""
+
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.read(100)
+        writer.write(sized(b"", b"400 Bad Request"))
+        writer.close()
+
+    server = await asyncio.start_server(answer, "127.0.0.1", 0, ssl=tls)
+    yield server.sockets[0].getsockname()[1]
+    server.close()
+
+
 async def _cause(relay: Relay, path: bytes, *statuses: int) -> str:
     reply = await relay.ask(path, fields=[(b"Authorization", b"Bearer canary-key")], session=b"canary-session-id")
     assert reply.status in statuses
@@ -66,21 +82,17 @@ async def test_every_cause_has_a_code_of_its_own(relays: Relays, path: bytes):
     codes: dict[str, str] = {}
     refused = await _elsewhere(relays, f"http://127.0.0.1:{unused_port()}")
     codes["refused"] = await _cause(refused, path, 502)
-    impatient = environment(relays.folder, RES_OPTIONS="timeout:1 attempts:1")  # where no resolver answers
-    unnamed = await _elsewhere(relays, "http://no-such-name.invalid", env=impatient)
-    codes["dns"] = await _cause(unnamed, path, 502)
-    for name, context in (("name", relays.authority.server("elsewhere.example")), ("tls", None)):
-        upstream = Elsewhere(context)
-        await upstream.start()
-        upstream.said = f"https://localhost:{upstream.port}"
-        relay = await relays.make(upstream=upstream, upstream__ca_file=relays.authority.file)
-        codes[name] = await _cause(relay, path, 502)
+    codes["dns"] = await _cause(await _elsewhere(relays, "http://no-such-name.invalid"), path, 502)
+    trusting = {"upstream__ca_file": relays.authority.file}
+    async with _answering(relays.authority.server("elsewhere.example")) as port:
+        codes["name"] = await _cause(await _elsewhere(relays, f"https://localhost:{port}", **trusting), path, 502)
+    async with _answering(None) as port:
+        codes["tls"] = await _cause(await _elsewhere(relays, f"https://localhost:{port}", **trusting), path, 502)
     silent = await relays.make()
     codes["closed"] = await _cause_of(silent, path, "fin")
     codes["garbage"] = await _cause_of(silent, path, b"SSH-2.0-x\r\n\r\n", "fin")
     assert codes["name"] == codes["tls"]
     assert len(set(codes.values())) == 5, codes
-    assert all(code in relay.daemon.log() or code for code in codes.values())
 
 
 async def _cause_of(relay: Relay, path: bytes, *script: object) -> str:

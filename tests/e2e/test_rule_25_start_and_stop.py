@@ -39,7 +39,7 @@ async def _streaming(relay: Relay, path: bytes, *script: object):
 async def test_running_streams_finish_new_work_is_refused_and_the_exit_is_clean(
     relays: Relays, loop: str, path: bytes, number: signal.Signals
 ):
-    relay = await relays.make(loop)
+    relay = await relays.make(loop, listen__drain_ms=8000)
     relay.needs_daemon()
     client, head = await _streaming(relay, path, SSE, EVENT, 1.2, EVENT, END)
     relay.daemon.tell(number)
@@ -74,7 +74,7 @@ async def test_a_stream_longer_than_the_grace_is_aborted_visibly(relays: Relays,
 
 @LOOPS
 async def test_the_grace_also_covers_a_request_that_waits_for_its_head_and_an_upload(relays: Relays, loop: str):
-    relay = await relays.make(loop)
+    relay = await relays.make(loop, listen__drain_ms=8000)
     relay.needs_daemon()
     waiting, upload = relay.case(0.8, sized(b"late")), relay.case(sized(b"uploaded"))
     async with await relay.connect() as one, await relay.connect() as two:
@@ -106,6 +106,21 @@ async def test_a_second_signal_ends_the_grace(relays: Relays, loop: str, second:
     await relay.daemon.exit()
     assert time.perf_counter() - told < 2
     assert not (await client.rest(head)).complete
+
+
+@LOOPS
+async def test_a_second_signal_while_it_stops_anyway_loses_nothing(relays: Relays, loop: str):
+    relay = await relays.make(loop)
+    relay.needs_daemon()
+    for _ in range(3):
+        await relay.ask(relay.case(sized(b"ok")).on(ROUTED), session=b"a-conversation-to-keep")
+    for _ in range(8):
+        if relay.daemon.process.poll() is None:
+            relay.daemon.tell(signal.SIGTERM)
+        await asyncio.sleep(0.02)
+    assert await relay.daemon.exit() == 0
+    assert json.loads((relay.daemon.folder / "state.json").read_text())["bindings"]
+    assert relay.daemon.events()[-1]["event"] == "stopped"
 
 
 @LOOPS
@@ -219,13 +234,15 @@ async def test_a_daemon_with_few_files_allowed_raises_its_limit(relays: Relays):
     assert {reply.status for reply in replies} == {200}
 
 
-async def test_with_no_files_left_the_listener_recovers_and_never_spins(relays: Relays):
+@LOOPS
+async def test_with_no_files_left_the_listener_recovers_and_never_spins(relays: Relays, loop: str):
     import resource
 
-    relay = await relays.make()
+    relay = await relays.make(loop)
     relay.needs_daemon()
     pid = relay.daemon.process.pid
-    resource.prlimit(pid, resource.RLIMIT_NOFILE, (64, 64))
+    soft, hard = resource.prlimit(pid, resource.RLIMIT_NOFILE)
+    resource.prlimit(pid, resource.RLIMIT_NOFILE, (64, hard))
     clients = [await relay.connect() for _ in range(90)]
     await asyncio.sleep(1)
     with open(f"/proc/{pid}/stat") as file:
@@ -236,6 +253,6 @@ async def test_with_no_files_left_the_listener_recovers_and_never_spins(relays: 
     assert spent < 50, "half of a second's time was spent on nothing"
     for client in clients:
         client.wire.rst()
-    resource.prlimit(pid, resource.RLIMIT_NOFILE, (4096, 4096))
+    resource.prlimit(pid, resource.RLIMIT_NOFILE, (soft, hard))
     await asyncio.sleep(1.2)
     assert (await relay.ask(relay.case(sized(b"ok")).on(ROUTED))).data == b"ok"

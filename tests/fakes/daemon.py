@@ -45,9 +45,14 @@ class Daemon:
         """Start the process without waiting; settings are ``section__key=value``."""
         folder.mkdir(parents=True, exist_ok=True)
         folder.chmod(0o700)
-        defaults = {"state__path": folder / "state.json", "state__events_path": folder / "events.jsonl"}
+        defaults: dict[str, object] = {
+            "state__path": folder / "state.json",
+            "state__events_path": folder / "events.jsonl",
+            "probe__enabled": False,
+            "listen__drain_ms": 1000,
+        }
         sets: list[str] = []
-        for name, value in {**defaults, "probe__enabled": False, **settings}.items():
+        for name, value in {**defaults, **settings}.items():
             if value is not None:
                 sets += ["--set", f"{name.replace('__', '.', 1)}={_text(value)}"]
         command = [*COMMAND, "serve", *(() if "--port" in arguments else ("--port", "0")), *arguments, *sets]
@@ -131,9 +136,6 @@ class Daemon:
     async def stop(self) -> int:
         if self.process.poll() is None:
             self.tell(signal.SIGTERM)
-            await asyncio.sleep(0.05)
-            if self.process.poll() is None:
-                self.tell(signal.SIGTERM)  # the second one does not wait for streams
         return await self.exit()
 
     def kill(self) -> None:
@@ -143,6 +145,9 @@ class Daemon:
 
 
 def _text(value: object) -> str:
-    if isinstance(value, bool | list | dict | int | float):
+    """As ``--set`` reads it, which is TOML."""
+    if isinstance(value, dict):
+        return "{" + ", ".join(f"{name} = {json.dumps(item)}" for name, item in value.items()) + "}"
+    if isinstance(value, bool | list | int | float):
         return json.dumps(value)
     return str(value)

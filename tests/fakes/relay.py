@@ -1,6 +1,8 @@
 """What an end-to-end test talks to: a client's way through ocpool to a scripted upstream, on any event loop, plain or TLS."""
 
+import itertools
 import os
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -66,6 +68,7 @@ class Relays:
     authority: Authority
     shared: dict[tuple[str, str], Relay] = field(default_factory=dict)
     private: list[Relay] = field(default_factory=list)
+    numbers: Iterator[int] = field(default_factory=itertools.count)
 
     async def get(self, loop: str, scheme: str) -> Relay:
         if (loop, scheme) not in self.shared:
@@ -79,7 +82,7 @@ class Relays:
 
     async def make(self, loop: str = "asyncio", scheme: str = "http", **settings: object) -> Relay:
         """A daemon of the test's own, with its own settings; ``upstream`` may be given."""
-        folder = self.folder / f"private-{len(self.private)}-{os.getpid()}"
+        folder = self.folder / f"private-{next(self.numbers)}"
         relay = await self._make(folder, loop, scheme, **settings)
         self.private.append(relay)
         return relay
