@@ -9,14 +9,14 @@ import pytest
 from pool.ids import short
 from proxy.cli.commands import run
 
-NOW = int(time.time() * 1000)
 SPARE = "3f0c6b1e-1111-4222-8333-444455556666"
 ROUTED = "7d1a90c4-1111-4222-8333-444455556666"
 LABEL = "0123456789abcdef"
 
 
 def document(**changes):
-    """A state file as the extension and ocpool write it."""
+    """A state file as the extension and ocpool write it, just now."""
+    NOW = int(time.time() * 1000)
     return {
         "version": 1,
         "entries": [

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 import pytest_asyncio
 
-from tests.fakes.relay import ALL, Relay, Relays
+from tests.fakes.relay import CROSSED, Relay, Relays
 from tests.fakes.tls import Authority
 
 HERE = Path(__file__).parent
@@ -32,11 +32,12 @@ async def relays(all_relays: Relays) -> AsyncIterator[Relays]:
     await all_relays.stop_private()
 
 
-@pytest_asyncio.fixture(loop_scope="session", params=ALL, ids="-".join)
+@pytest_asyncio.fixture(loop_scope="session", params=CROSSED, ids="-".join)
 async def relay(request: pytest.FixtureRequest, all_relays: Relays) -> AsyncIterator[Relay]:
-    """A shared daemon; parametrize it indirectly to run on fewer of them."""
+    """A shared daemon: both loops, both schemes; ALL, given indirectly, makes each loop meet each scheme."""
     relay = await all_relays.get(*request.param)
     relay.upstream.failures.clear()
     relay.upstream.cases.clear()
     yield relay
+    await relay.hang_up()
     assert not relay.upstream.failures, relay.upstream.failures

@@ -136,7 +136,9 @@ async def test_clients_that_connect_and_say_nothing_or_half_a_head_cost_nothing(
 
 
 async def test_without_a_credential_there_are_no_probes_and_status_says_why(relays: Relays):
-    relay = await relays.make(probe__enabled=True, probe__min_interval_ms=0, pool__refresh_interval_ms=300, pool__refill_delay_ms=50)
+    relay = await relays.make(
+        probe__enabled=True, probe__min_interval_ms=0, pool__refresh_interval_ms=300, pool__refill_delay_ms=50
+    )
     relay.needs_daemon()
     for number in range(4):
         reply = await relay.ask(relay.case(sized(b"ok")).on(ROUTED), session=b"no-credential-%d" % number)

@@ -11,7 +11,7 @@ import pytest
 import pytest_asyncio
 
 from tests.fakes.client import END, chunk
-from tests.fakes.relay import CROSSED, Relay, Relays
+from tests.fakes.relay import ALL, CROSSED, Relay, Relays
 from tests.fakes.upstream import SSE, Exchange, sized
 
 H = b"x-opencode-session"
@@ -19,7 +19,13 @@ WORDS = ["Hel", "lo ", "北京", "🌤", "."]
 
 
 def event(**delta: object) -> bytes:
-    body = {"id": "c1", "object": "chat.completion.chunk", "created": 1, "model": "m", "choices": [{"index": 0, "delta": delta, "finish_reason": None}]}
+    body = {
+        "id": "c1",
+        "object": "chat.completion.chunk",
+        "created": 1,
+        "model": "m",
+        "choices": [{"index": 0, "delta": delta, "finish_reason": None}],
+    }
     return b"data: " + json.dumps(body, ensure_ascii=False).encode() + b"\n\n"
 
 
@@ -74,6 +80,7 @@ async def text_of(stream) -> str:
     return "".join([part.choices[0].delta.content or "" async for part in stream if part.choices])
 
 
+@pytest.mark.parametrize("relay", ALL, indirect=True, ids="-".join)
 async def test_a_streamed_and_a_whole_answer_are_what_the_gateway_said(relay: Relay, sdk: openai.AsyncOpenAI):
     with playing(relay, gateway) as seen:
         for _ in range(3):

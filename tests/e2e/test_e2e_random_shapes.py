@@ -8,14 +8,29 @@ import pytest
 
 from tests.fakes.client import END, Client, Reply, chunk
 from tests.fakes.http1 import Fields
-from tests.fakes.relay import DIRECT, Relay
+from tests.fakes.relay import ALL, DIRECT, Relay
 from tests.fakes.upstream import PLAIN, ROUTED, UNROUTED, Exchange
 
 COUNT, AT_ONCE = 640, 8  # for each of the four combinations of loop and scheme
 SIZES = [0, 0, 1, 2, 15, 100, 1000, 4095, 4096, 4097, 16384, 65535, 65536, 65537, 131072, 400_000]
 STATUSES = [
-    b"200 OK", b"200 ", b"201 Created", b"202 Fine by me", b"204 No Content", b"206 Partial", b"304 Not Modified", b"301 Moved",
-    b"400 Bad Request", b"401 Who", b"403 Forbidden", b"404 Nope", b"422 Un", b"429 Slow Down", b"500 Oops", b"503 Busy", b"529 Overloaded",
+    b"200 OK",
+    b"200 ",
+    b"201 Created",
+    b"202 Fine by me",
+    b"204 No Content",
+    b"206 Partial",
+    b"304 Not Modified",
+    b"301 Moved",
+    b"400 Bad Request",
+    b"401 Who",
+    b"403 Forbidden",
+    b"404 Nope",
+    b"422 Un",
+    b"429 Slow Down",
+    b"500 Oops",
+    b"503 Busy",
+    b"529 Overloaded",
 ]
 CODINGS = [b"", b"", b"gzip", b"br", b"zstd", b"x-nonsense", b"gzip, gzip"]
 TOKEN = b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.~!#$%&'*+^`|"
@@ -44,7 +59,7 @@ def noise(numbers: random.Random, size: int) -> bytes:
     if kind == 0:
         return (b"0\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\n" * (size // 40 + 1))[:size]
     if kind == 1:
-        return ("data: {\"x\":\"北京🌤\"}\r\n\r\n: ping\n\n".encode() * (size // 30 + 1))[:size]
+        return ('data: {"x":"北京🌤"}\r\n\r\n: ping\n\n'.encode() * (size // 30 + 1))[:size]
     return numbers.randbytes(size)
 
 
@@ -57,7 +72,13 @@ def draw_fields(numbers: random.Random, prefix: bytes) -> Fields:
     for known in ((b"Accept", b"*/*"), (b"User-Agent", b"x/1"), (b"cookie", b"a=b"), (b"Authorization", b"Bearer k")):
         if numbers.random() < 0.4 and prefix == b"x-":
             fields.insert(numbers.randrange(len(fields) + 1), known)
-    for known in ((b"Server", b"s"), (b"Date", b"d"), (b"Set-Cookie", b"a=b"), (b"Set-Cookie", b"c=d"), (b"ETag", b'"e"')):
+    for known in (
+        (b"Server", b"s"),
+        (b"Date", b"d"),
+        (b"Set-Cookie", b"a=b"),
+        (b"Set-Cookie", b"c=d"),
+        (b"ETag", b'"e"'),
+    ):
         if numbers.random() < 0.4 and prefix == b"y-":
             fields.insert(numbers.randrange(len(fields) + 1), known)
     coding = numbers.choice(CODINGS)
@@ -70,7 +91,9 @@ def draw(numbers: random.Random, index: int) -> Shape:
     framing = numbers.choice(["length", "chunked"]) if method in (b"POST", b"PUT") else "none"
     body = noise(numbers, numbers.choice(SIZES)) if framing != "none" else b""
     if numbers.random() < 0.3 and framing != "none":
-        body = b'{"model":"m%d","stream":true,"messages":[{"role":"user","content":"x"}]}' % (index % 3) + b" " * numbers.randrange(9)
+        body = b'{"model":"m%d","stream":true,"messages":[{"role":"user","content":"x"}]}' % (
+            index % 3
+        ) + b" " * numbers.randrange(9)
     status = numbers.choice(STATUSES)
     bodyless = method == b"HEAD" or status[:3] in (b"204", b"304")
     reply_framing = "none" if bodyless else numbers.choice(["length", "length", "chunked", "chunked", "close"])
@@ -123,8 +146,18 @@ async def write(numbers: random.Random, send, raw: bytes) -> None:
 
 
 def end_to_end(fields: Fields) -> Fields:
-    own = (b"host", b"content-length", b"transfer-encoding", b"connection", b"keep-alive", b"x-opencode-session", b"x-case")
-    return [(name, value) for name, value in fields if name.lower() not in own and not name.lower().startswith(b"x-ocpool-")]
+    own = (
+        b"host",
+        b"content-length",
+        b"transfer-encoding",
+        b"connection",
+        b"keep-alive",
+        b"x-opencode-session",
+        b"x-case",
+    )
+    return [
+        (name, value) for name, value in fields if name.lower() not in own and not name.lower().startswith(b"x-ocpool-")
+    ]
 
 
 def differences(shape: Shape, seen: list[Exchange], reply: Reply) -> list[str]:
@@ -170,6 +203,7 @@ async def one(relay: Relay, client: Client, numbers: random.Random, shape: Shape
     return reply.body.framing != "close" and b"close" not in b"".join(reply.all(b"connection")).lower()
 
 
+@pytest.mark.parametrize("relay", ALL, indirect=True, ids="-".join)
 @pytest.mark.parametrize("seed", [1, 2] if not DIRECT else [1])
 async def test_what_is_sent_is_what_arrives_both_ways(relay: Relay, seed: int):
     async def stream(number: int) -> None:

@@ -12,10 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from pool.clock import Clock
 from proxy.cli import stage
 from proxy.cli.asking import Client
-from proxy.cli.calibrating import Overhead, overhead, relay_overhead
+from proxy.cli.calibrating import Overhead, relay_overhead
 from proxy.cli.figures import quantile
 from proxy.simulator.clients import PI
 from proxy.simulator.draw import Draw
@@ -29,7 +28,8 @@ ONE, BURST = 1, 3  # the first conversations find an empty pool: that is the war
 OFF = "routing.mode=off"
 
 BOUND_MS = 3.0
-NOISE_MS = 1.0  # a direct request that is later than its median by more was delayed by the machine
+CONNECTING = 140  # requests of seven seconds at most
+NOISE_MS = 1.0  # where direct requests spread by more, it is the machine that delays
 QUESTION = '{"model":"deepseek-v4.1-flash","stream":true,"max_tokens":8,"messages":[{"role":"user","content":"%s"}]}'
 
 
@@ -119,17 +119,15 @@ async def test_the_relay_adds_at_most_three_milliseconds_to_the_first_byte(tmp_p
     What the product delays is late each time; a busy machine delays direct requests too, and then nothing is judged.
     """
     judged = False
-    for attempt in range(3):
+    for attempt in range(2):
         home = tmp_path / str(attempt)
         home.mkdir()
         async with street(home, "balanced", scale=1.0) as at:
             direct, through = await asked(at, 220)
-        added = overhead(direct, through)
         noise_ms = quantile(direct, 0.95) - quantile(direct, 0.5)
-        print(
-            f"\nrelay p50 {added.p50_ms:.2f} p95 {added.p95_ms:.2f} ms over {added.requests}, noise {noise_ms:.2f} ms"
-        )
-        if added.p95_ms <= BOUND_MS:
+        p50_ms, p95_ms = (quantile(through, share) - quantile(direct, share) for share in (0.5, 0.95))
+        print(f"\nrelay p50 {p50_ms:.2f} p95 {p95_ms:.2f} ms over {len(through)} requests, noise {noise_ms:.2f} ms")
+        if p95_ms <= BOUND_MS:
             return
         judged = judged or noise_ms <= NOISE_MS
     if not judged:
@@ -138,22 +136,26 @@ async def test_the_relay_adds_at_most_three_milliseconds_to_the_first_byte(tmp_p
 
 
 async def asked(at: House, count: int) -> tuple[list[float], list[float]]:
-    """Conversations of one turn, direct and through ocpool by turns: what each waited beyond the gateway's own time."""
+    """Conversations of one turn, direct and through ocpool by turns: what each waited beyond the gateway's own time.
+
+    Before those that count, as many go out as run at once: they make the connections, on either side of ocpool.
+    """
     places = {False: stage.Place(stage.LOOPBACK, at.gateway.port), True: at.place}
     idle: dict[bool, list[Client]] = {True: [], False: []}
     waits: dict[bool, dict[str, float]] = {True: {}, False: {}}
 
     async def one(through: bool, number: int) -> None:
-        client = idle[through].pop() if idle[through] else Client(places[through], Clock())
+        client = idle[through].pop() if idle[through] else Client(places[through], at.clock)
         session = PI.session(Draw.about(through, number), at.clock.wall_ms())
         body = (QUESTION % session).encode()
         answer = await client.ask(f"{GO}/chat/completions", PI.fields(session, "sk-sdk", ""), body)
         assert answer.status == 200
-        waits[through][hashlib.sha256(body).hexdigest()] = answer.ttfb_ms
+        if number >= 0:
+            waits[through][hashlib.sha256(body).hexdigest()] = answer.ttfb_ms
         idle[through].append(client)
 
     async with asyncio.TaskGroup() as group:
-        for number in range(count):
+        for number in range(-CONNECTING, count):
             for through in places:
                 group.create_task(one(through, number))
                 await asyncio.sleep(0.025)

@@ -8,7 +8,7 @@ import random
 import pytest
 
 from tests.fakes.client import END, chunk, request
-from tests.fakes.relay import CROSSED, Relay
+from tests.fakes.relay import ALL, CROSSED, Relay
 from tests.fakes.upstream import PLAIN, ROUTED, UNROUTED, sized
 
 ODD = (
@@ -105,6 +105,7 @@ async def test_an_upload_that_is_not_routed_starts_before_the_client_has_finishe
     assert same(seen.data, NOISE)
 
 
+@pytest.mark.parametrize("relay", ALL, indirect=True, ids="-".join)
 async def test_many_requests_on_one_connection_keep_their_bodies_apart(relay: Relay):
     async def echo(exchange):
         await exchange.send(sized(await exchange.read()))

@@ -7,7 +7,7 @@ import zlib
 import pytest
 
 from tests.fakes.client import END, chunk, request
-from tests.fakes.relay import CROSSED, Relay
+from tests.fakes.relay import ALL, CROSSED, Relay
 from tests.fakes.upstream import PLAIN, ROUTED, SSE, UNROUTED, sized
 from tests.fakes.watched import best_of
 
@@ -53,6 +53,7 @@ async def test_what_the_client_accepts_is_what_upstream_is_told(relay: Relay, as
     assert case.requests[0].head.all(b"accept-encoding") == ([] if asked is None else [asked])
 
 
+@pytest.mark.parametrize("relay", ALL, indirect=True, ids="-".join)
 @pytest.mark.parametrize("path", [ROUTED, UNROUTED])
 async def test_compressed_events_are_forwarded_at_each_flush(relay: Relay, path: bytes):
     packer = zlib.compressobj(wbits=31)
@@ -118,7 +119,7 @@ async def test_nothing_depends_on_the_content_type_or_the_stream_flag(
 
 @pytest.mark.parametrize("path", [ROUTED, UNROUTED])
 async def test_chunk_extensions_do_not_harm_the_entity_and_trailers_arrive(relay: Relay, path: bytes):
-    raw = b"5;a=b\r\nhello\r\n6;c=\"d\"\r\n world\r\n0\r\nX-Sum: 1\r\n\r\n"
+    raw = b'5;a=b\r\nhello\r\n6;c="d"\r\n world\r\n0\r\nX-Sum: 1\r\n\r\n'
     case = relay.case(SSE, raw)
     async with await relay.connect() as client:
         reply = await client.ask(request(case.on(path)))

@@ -20,15 +20,24 @@ BREAKS = [
     pytest.param([SSE, chunk(EVENT), b"2"], EVENT, id="inside-a-size"),
     pytest.param([SSE, chunk(EVENT), b"0\r\n"], EVENT, id="inside-the-end"),
     pytest.param([b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n", EVENT], EVENT, id="short-of-its-length"),
-    pytest.param([b"HTTP/1.1 500 Oops\r\nContent-Length: 100\r\n\r\n", EVENT], EVENT, id="an-error-short-of-its-length"),
-    pytest.param([b"HTTP/1.1 429 Slow\r\nContent-Length: 100\r\n\r\n", EVENT], EVENT, id="a-refusal-short-of-its-length"),
+    pytest.param(
+        [b"HTTP/1.1 500 Oops\r\nContent-Length: 100\r\n\r\n", EVENT], EVENT, id="an-error-short-of-its-length"
+    ),
+    pytest.param(
+        [b"HTTP/1.1 429 Slow\r\nContent-Length: 100\r\n\r\n", EVENT], EVENT, id="a-refusal-short-of-its-length"
+    ),
 ]
 
 
 @pytest.mark.parametrize("path", [ROUTED, UNROUTED])
 @pytest.mark.parametrize(
     ("relay", "way"),
-    [(("uvloop", "http"), "rst"), (("uvloop", "https"), "fin"), (("uvloop", "https"), "cut"), (("uvloop", "https"), "rst")]
+    [
+        (("uvloop", "http"), "rst"),
+        (("uvloop", "https"), "fin"),
+        (("uvloop", "https"), "cut"),
+        (("uvloop", "https"), "rst"),
+    ]
     + [(("asyncio", "http"), "fin"), (("asyncio", "http"), "rst"), (("asyncio", "https"), "cut")],
     indirect=["relay"],
     ids=str,

@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from tests.fakes.client import END, chunk, request
-from tests.fakes.relay import CROSSED, Relay
+from tests.fakes.relay import ALL, CROSSED, Relay
 from tests.fakes.upstream import ROUTED, SSE, UNROUTED
 
 STREAMS = [
@@ -22,6 +22,7 @@ STREAMS = [
 ]
 
 
+@pytest.mark.parametrize("relay", ALL, indirect=True, ids="-".join)
 @pytest.mark.parametrize("path", [ROUTED, UNROUTED])
 @pytest.mark.parametrize("events", STREAMS)
 async def test_a_stream_arrives_verbatim_down_to_its_chunks(relay: Relay, events: list[bytes], path: bytes):

@@ -38,7 +38,17 @@ async def test_every_event_is_at_the_client_within_50_ms(relay: Relay, kind: byt
 
 @pytest.mark.parametrize("path", [ROUTED, UNROUTED, PLAIN])
 @pytest.mark.parametrize(
-    "status", [b"200 OK", b"201 Created", b"400 Bad Request", b"401 No", b"429 Slow Down", b"500 Oops", b"503 Busy", b"529 Overloaded"]
+    "status",
+    [
+        b"200 OK",
+        b"201 Created",
+        b"400 Bad Request",
+        b"401 No",
+        b"429 Slow Down",
+        b"500 Oops",
+        b"503 Busy",
+        b"529 Overloaded",
+    ],
 )
 @best_of(3)
 async def test_the_head_does_not_wait_for_the_body(relay: Relay, status: bytes, path: bytes):

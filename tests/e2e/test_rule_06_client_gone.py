@@ -6,7 +6,7 @@ import time
 import pytest
 
 from tests.fakes.client import JSON, Client, chunk, request
-from tests.fakes.relay import CROSSED, Relay
+from tests.fakes.relay import ALL, CROSSED, Relay
 from tests.fakes.upstream import PLAIN, ROUTED, SSE, UNROUTED, Case, sized
 
 WAYS = ["fin", "rst"]
@@ -31,6 +31,7 @@ def leave(client: Client, way: str) -> float:
     return time.perf_counter()
 
 
+@pytest.mark.parametrize("relay", ALL, indirect=True, ids="-".join)
 @pytest.mark.parametrize("path", PATHS)
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize(("parts", "body"), PHASES)

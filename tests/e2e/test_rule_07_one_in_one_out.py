@@ -16,7 +16,16 @@ DEATHS = [
     pytest.param([b"HTTP/1.1 200 OK\r\nContent-", 0.05, "fin"], id="half-a-head"),
     pytest.param([b"SSH-2.0-OpenSSH_9.6\r\n", "fin"], id="not-http"),
 ]
-ANSWERS = [b"500 Oops", b"502 Bad Gateway", b"503 Unavailable", b"504 Timeout", b"429 Slow Down", b"529 Overloaded", b"400 Bad", b"408 Late"]
+ANSWERS = [
+    b"500 Oops",
+    b"502 Bad Gateway",
+    b"503 Unavailable",
+    b"504 Timeout",
+    b"429 Slow Down",
+    b"529 Overloaded",
+    b"400 Bad",
+    b"408 Late",
+]
 
 
 @pytest.mark.parametrize("path", [ROUTED, UNROUTED, PLAIN])

@@ -6,7 +6,7 @@ import random
 import pytest
 
 from tests.fakes.client import END, chunk, request
-from tests.fakes.relay import CROSSED, Relay, Relays
+from tests.fakes.relay import ALL, CROSSED, Relay, Relays
 from tests.fakes.upstream import PLAIN, ROUTED, SSE, UNROUTED, Exchange, sized
 
 
@@ -61,6 +61,7 @@ async def test_open_files_return_to_where_they_were(relay: Relay):
     assert (await relay.ask(relay.case(sized(b"ok")).on(ROUTED))).data == b"ok"
 
 
+@pytest.mark.parametrize("relay", ALL, indirect=True, ids="-".join)
 @pytest.mark.parametrize("path", [ROUTED, UNROUTED])
 async def test_bytes_past_the_end_of_a_reply_never_reach_anybody(relay: Relay, path: bytes):
     relay.needs_daemon()

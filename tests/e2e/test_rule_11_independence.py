@@ -119,9 +119,11 @@ async def test_a_huge_upload_does_not_disturb_others(relay: Relay, path: bytes):
 @best_of(3)
 async def test_a_large_json_body_does_not_disturb_others(relay: Relay):
     """Reading 3.9 MiB of JSON for its model and ids must not hold the loop."""
-    body = b'{"model":"m","stream":true,"messages":[' + b",".join(
-        b'{"role":"user","content":"%b"}' % (b"word " * 40) for _ in range(16_000)
-    ) + b"]}"
+    body = (
+        b'{"model":"m","stream":true,"messages":['
+        + b",".join(b'{"role":"user","content":"%b"}' % (b"word " * 40) for _ in range(16_000))
+        + b"]}"
+    )
     case = relay.case(sized(b"ok"))
     worst, _ = await asyncio.gather(_worst(relay), relay.ask(case.on(ROUTED), body=body[:4_000_000]))
     assert worst < 0.15

@@ -42,7 +42,7 @@ async def test_many_request_fields_pass(relay: Relay, count: int, path: bytes):
 @pytest.mark.parametrize("path", PATHS)
 @pytest.mark.parametrize(("name", "size"), [(b"X-Long", 9_000), (b"X-Long", 64_000), (b"Server-Timing", 12_000)])
 async def test_a_long_response_field_passes(relay: Relay, name: bytes, size: int, path: bytes):
-    value = b"upstream;dur=12;desc=\"" + b"v" * (size - 30) + b"\""
+    value = b'upstream;dur=12;desc="' + b"v" * (size - 30) + b'"'
     case = relay.case(sized(b"ok", b"200 OK", name + b": " + value))
     reply = await relay.ask(case.on(path))
     assert (reply.data, reply.one(name)) == (b"ok", value)
@@ -53,7 +53,11 @@ async def test_a_long_response_field_passes(relay: Relay, name: bytes, size: int
 async def test_many_response_fields_pass(relay: Relay, count: int, path: bytes):
     lines = [b"X-%d: %d" % (n, n) for n in range(count)]
     reply = await relay.ask(relay.case(sized(b"ok", b"200 OK", *lines)).on(path))
-    assert [b": ".join(field) for field in reply.head.fields if field[0].lower().startswith(b"x-") and b"ocpool" not in field[0]] == lines
+    assert [
+        b": ".join(field)
+        for field in reply.head.fields
+        if field[0].lower().startswith(b"x-") and b"ocpool" not in field[0]
+    ] == lines
 
 
 async def _refused(relay: Relay, raw: bytes, *statuses: int) -> None:
@@ -111,9 +115,9 @@ async def test_the_limit_of_a_routed_body_is_a_setting(relays: Relays, framing: 
     assert (await private.ask(case.on(UNROUTED), body=b"x" * 3_000_000, framing=framing)).status == 200
 
 
-test_the_limit_of_a_routed_body_is_a_setting = pytest.mark.parametrize(
-    "relay", CROSSED, indirect=True, ids="-".join
-)(test_the_limit_of_a_routed_body_is_a_setting)
+test_the_limit_of_a_routed_body_is_a_setting = pytest.mark.parametrize("relay", CROSSED, indirect=True, ids="-".join)(
+    test_the_limit_of_a_routed_body_is_a_setting
+)
 
 
 @pytest.mark.parametrize("path", PATHS)
@@ -130,5 +134,7 @@ async def test_a_head_that_comes_in_tiny_pieces_is_read(relay: Relay, path: byte
     raw = sized(b"ok", b"200 OK", b"X-A: 1")
     case = relay.case(*[raw[at : at + 1] for at in range(len(raw))])
     assert (await relay.ask(case.on(path))).data == b"ok"
-    case = relay.case(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n", *[chunk(b"ab")[i : i + 1] for i in range(7)], END)
+    case = relay.case(
+        b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n", *[chunk(b"ab")[i : i + 1] for i in range(7)], END
+    )
     assert (await relay.ask(case.on(path))).data == b"ab"

@@ -87,7 +87,11 @@ async def test_host_is_the_upstreams_and_so_is_the_name_asked_for_in_tls(relay: 
 async def test_what_is_meant_for_ocpool_stays_with_it(relay: Relay, path: bytes):
     relay.needs_daemon()
     case = relay.case(sized(b"ok"))
-    own = [(b"x-ocpool-conversation", b"my-talk"), (b"X-OCPool-Class", b"interactive"), (b"X-Ocpool-Token", b"secret-t")]
+    own = [
+        (b"x-ocpool-conversation", b"my-talk"),
+        (b"X-OCPool-Class", b"interactive"),
+        (b"X-Ocpool-Token", b"secret-t"),
+    ]
     await relay.ask(case.on(path), fields=[*own, (b"X-End", b"keep")])
     raw = case.requests[0].head.raw.lower()
     assert b"ocpool" not in raw

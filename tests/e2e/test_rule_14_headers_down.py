@@ -28,7 +28,7 @@ SETS: list[list[bytes]] = [
         b"x-opencode-endpoint-id: ep_1",
         b"x-opencode-log-id: 5b1f",
         b"cf-ray: 1-ORD",
-        b"alt-svc: h3=\":443\"",
+        b'alt-svc: h3=":443"',
         b"Strict-Transport-Security: max-age=1",
         b"Access-Control-Allow-Origin: *",
     ],

@@ -59,7 +59,9 @@ async def test_credentials_and_framing_are_never_removed_for_their_value(relay: 
     relay.needs_daemon()
     case = relay.case(sized(b"ok"))
     value = b"the-same-value-in-two-fields"
-    await relay.ask(case.on(ROUTED), fields=[(b"session_id", value), (b"x-opencode-session", b"another-value-xyz"), (name, value)])
+    await relay.ask(
+        case.on(ROUTED), fields=[(b"session_id", value), (b"x-opencode-session", b"another-value-xyz"), (name, value)]
+    )
     assert case.requests[0].head.all(name) == [value]
 
 
@@ -101,7 +103,9 @@ async def _answer_probes(exchange: Exchange) -> None:
 
 
 async def test_on_a_spare_nothing_of_the_clients_value_is_left(relays: Relays):
-    relay = await relays.make(probe__enabled=True, probe__min_interval_ms=0, pool__refill_delay_ms=50, pool__refresh_interval_ms=1000)
+    relay = await relays.make(
+        probe__enabled=True, probe__min_interval_ms=0, pool__refill_delay_ms=50, pool__refresh_interval_ms=1000
+    )
     relay.needs_daemon()
     relay.upstream.stray_script = _answer_probes
     ok = sized(b'{"choices":[]}', b"200 OK", b"Server-Timing: upstream;dur=80", b"Content-Type: application/json")

@@ -36,7 +36,11 @@ async def test_a_challenge_is_passed_on_and_not_answered(relay: Relay, path: byt
 async def test_each_of_two_clients_sends_its_own_credential_on_a_shared_connection(relay: Relay, path: bytes):
     case = relay.case(sized(b"ok"))
     for number in range(6):
-        await relay.ask(case.on(path), fields=[(b"Authorization", b"Bearer k%d" % number)], session=b"shared-session-%d" % (number % 2))
+        await relay.ask(
+            case.on(path),
+            fields=[(b"Authorization", b"Bearer k%d" % number)],
+            session=b"shared-session-%d" % (number % 2),
+        )
     assert [seen.head.all(b"authorization") for seen in case.requests] == [[b"Bearer k%d" % n] for n in range(6)]
 
 

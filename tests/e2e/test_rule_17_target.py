@@ -77,7 +77,14 @@ async def test_a_known_exception_is_identical_or_a_400(relay: Relay, target: byt
 
 @pytest.mark.parametrize(
     "target",
-    [b"http://example.com/v1/models", b"https://169.254.169.254/latest", b"HTTP://127.0.0.1/v1/models", b"example.com:443", b"v1/models", b"*"],
+    [
+        b"http://example.com/v1/models",
+        b"https://169.254.169.254/latest",
+        b"HTTP://127.0.0.1/v1/models",
+        b"example.com:443",
+        b"v1/models",
+        b"*",
+    ],
 )
 @pytest.mark.parametrize("method", ["GET", "POST", "CONNECT", "OPTIONS"])
 async def test_a_target_that_is_no_path_is_refused_and_nothing_goes_out(relay: Relay, target: bytes, method: str):

@@ -6,7 +6,7 @@ import time
 import pytest
 
 from tests.fakes.client import END, JSON, chunk, request
-from tests.fakes.relay import Relay
+from tests.fakes.relay import ALL, Relay
 from tests.fakes.upstream import PLAIN, ROUTED, SSE, UNROUTED, Exchange, sized
 
 PATHS = [ROUTED, UNROUTED, PLAIN]
@@ -28,7 +28,9 @@ async def follow_up(relay: Relay, client, path: bytes) -> None:
 
 @pytest.mark.parametrize("path", PATHS)
 @pytest.mark.parametrize(("body", "framing"), [(JSON, "length"), (JSON, "chunked"), (b"", "length"), (b"", "chunked")])
-async def test_a_sized_request_stays_sized_and_there_is_one_framing(relay: Relay, body: bytes, framing: str, path: bytes):
+async def test_a_sized_request_stays_sized_and_there_is_one_framing(
+    relay: Relay, body: bytes, framing: str, path: bytes
+):
     case = relay.case(sized(b"ok"))
     await relay.ask(case.on(path), body=body, framing=framing)
     head = case.requests[0].head
@@ -50,6 +52,7 @@ BODYLESS = [
 ]
 
 
+@pytest.mark.parametrize("relay", ALL, indirect=True, ids="-".join)
 @pytest.mark.parametrize("path", PATHS)
 @pytest.mark.parametrize(("method", "head"), BODYLESS)
 async def test_a_reply_without_a_body_has_none_and_leaves_both_connections_usable(
@@ -143,7 +146,9 @@ async def test_connection_cannot_name_the_framing_or_the_session_away(relay: Rel
 
 
 @pytest.mark.parametrize("path", PATHS)
-@pytest.mark.parametrize("interim", [b"103 Early Hints\r\nLink: </x>", b"102 Processing\r\nX: y", b"100 Continue\r\nX: y"])
+@pytest.mark.parametrize(
+    "interim", [b"103 Early Hints\r\nLink: </x>", b"102 Processing\r\nX: y", b"100 Continue\r\nX: y"]
+)
 async def test_an_interim_head_is_not_the_answer(relay: Relay, interim: bytes, path: bytes):
     head = b"HTTP/1.1 " + interim + b"\r\n\r\n"
     case = relay.case(head, head, 0.1, sized(b"final"))
@@ -152,8 +157,13 @@ async def test_an_interim_head_is_not_the_answer(relay: Relay, interim: bytes, p
 
 
 BAD = [
-    pytest.param(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nTransfer-Encoding: chunked\r\n\r\n" + chunk(b"ok") + END, id="both"),
-    pytest.param(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nContent-Length: 2\r\n\r\n" + chunk(b"ok") + END, id="both-reversed"),
+    pytest.param(
+        b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nTransfer-Encoding: chunked\r\n\r\n" + chunk(b"ok") + END, id="both"
+    ),
+    pytest.param(
+        b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nContent-Length: 2\r\n\r\n" + chunk(b"ok") + END,
+        id="both-reversed",
+    ),
     pytest.param(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nContent-Length: 3\r\n\r\nok", id="two-lengths"),
     pytest.param(b"HTTP/1.1 200 OK\r\nContent-Length: -2\r\n\r\nok", id="negative"),
     pytest.param(b"HTTP/1.1 200 OK\r\nContent-Length: 0x2\r\n\r\nok", id="hex"),
@@ -182,7 +192,9 @@ async def test_an_upstream_that_breaks_the_framing_is_a_502_and_its_connection_i
 
 
 SMUGGLED = [
-    pytest.param(b"Content-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\nGET /evil HTTP/1.1\r\n\r\n", id="both"),
+    pytest.param(
+        b"Content-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\nGET /evil HTTP/1.1\r\n\r\n", id="both"
+    ),
     pytest.param(b"Content-Length: 4\r\nContent-Length: 5\r\n\r\nabcde", id="two-lengths"),
     pytest.param(b"Content-Length: +5\r\n\r\nabcde", id="plus"),
     pytest.param(b"Transfer-Encoding: chunked, identity\r\n\r\n5\r\nabcde\r\n0\r\n\r\n", id="identity"),
@@ -241,7 +253,9 @@ async def test_an_upstream_of_http_1_0_is_understood(relay: Relay, path: bytes):
 async def test_an_early_answer_to_an_upload_reaches_the_client(relay: Relay, path: bytes):
     """Upstream refuses at the head and closes; the client still learns why."""
     relay.needs_daemon()
-    case = relay.case(sized(b'{"error":{"message":"too big"}}', b"413 Too Large", b"Connection: close"), 0.5, read=False)
+    case = relay.case(
+        sized(b'{"error":{"message":"too big"}}', b"413 Too Large", b"Connection: close"), 0.5, read=False
+    )
     async with await relay.connect() as client:
         await client.send(request(case.on(path), b"x" * 300_000, framing="head"))
         if path == ROUTED:

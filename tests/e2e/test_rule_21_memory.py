@@ -94,7 +94,9 @@ async def test_bodies_that_are_held_stay_under_their_bound_and_all_arrive(relays
 
     async def upload(number: int) -> int:
         framing = ("length", "chunked")[number % 2]
-        return (await private.ask(case.on(ROUTED), body=body, framing=framing, session=b"held-%d" % number, within=60)).status
+        return (
+            await private.ask(case.on(ROUTED), body=body, framing=framing, session=b"held-%d" % number, within=60)
+        ).status
 
     peak, *statuses = await asyncio.gather(_peak(private, 2.5), *[upload(number) for number in range(8)])
     assert statuses == [200] * 8
@@ -144,7 +146,9 @@ async def test_sessions_that_come_once_are_forgotten_and_one_that_stays_is_not(r
     await _churn(private, 600)
     before = private.daemon.rss()
     for _ in range(3):
-        assert (await private.ask(case.on(ROUTED), session=b"the-one-that-stays")).one(b"x-ocpool-conversation") == label
+        assert (await private.ask(case.on(ROUTED), session=b"the-one-that-stays")).one(
+            b"x-ocpool-conversation"
+        ) == label
         await _churn(private, 600)
     assert private.daemon.rss() - before < 12 * MIB
 

@@ -21,7 +21,17 @@ EVIL: list[Fields] = [
     [(b"Sec-Fetch-Site", b"cross-site"), (b"Sec-Fetch-Mode", b"no-cors")],
     [(b"Origin", b"https://evil.example"), (b"Sec-Fetch-Site", b"same-origin")],
 ]
-HOSTS = [b"evil.example", b"evil.example:8377", b"localhost.evil.example", b"127.0.0.1.nip.io", b"169.254.169.254", b"[::2]", b"localhost@evil.example", b"0.0.0.0", b"host.docker.internal:8377"]
+HOSTS = [
+    b"evil.example",
+    b"evil.example:8377",
+    b"localhost.evil.example",
+    b"127.0.0.1.nip.io",
+    b"169.254.169.254",
+    b"[::2]",
+    b"localhost@evil.example",
+    b"0.0.0.0",
+    b"host.docker.internal:8377",
+]
 FRIENDS = [b"localhost", b"localhost:8377", b"127.0.0.1", b"127.0.0.1:9", b"[::1]:8377", b"LocalHost:1"]
 OURS = [b"/-/status", b"/-/repin?conversation=x", b"/-/refresh", b"/-/metrics"]
 
@@ -91,7 +101,11 @@ async def test_hosts_and_origins_that_are_allowed_are_served_and_no_others(relay
     preflight = await relay.ask(
         case.on(ROUTED),
         "OPTIONS",
-        fields=[friend[0], (b"Access-Control-Request-Method", b"POST"), (b"Access-Control-Request-Headers", b"authorization")],
+        fields=[
+            friend[0],
+            (b"Access-Control-Request-Method", b"POST"),
+            (b"Access-Control-Request-Headers", b"authorization"),
+        ],
         framing="none",
     )
     assert preflight.status in (200, 204)

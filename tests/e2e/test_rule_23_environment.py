@@ -105,7 +105,14 @@ async def test_a_proxy_that_refuses_is_a_502_without_its_password(relays: Relays
 
 @pytest.mark.parametrize(
     ("bypass", "used"),
-    [("", True), ("127.0.0.1", False), ("127.0.0.1:{port}", False), ("example.com", True), ("*", False), ("127.0.0.1:1", True)],
+    [
+        ("", True),
+        ("127.0.0.1", False),
+        ("127.0.0.1:{port}", False),
+        ("example.com", True),
+        ("*", False),
+        ("127.0.0.1:1", True),
+    ],
 )
 async def test_the_environments_proxy_is_used_when_asked_for_but_for_no_proxy(
     relays: Relays, home: Path, tunnel: Tunnel, bypass: str, used: bool
@@ -134,7 +141,10 @@ async def test_a_private_authority_is_trusted_by_each_documented_way(relays: Rel
         folder = home / "certs"
         folder.mkdir()
         run = subprocess.run(
-            ["openssl", "x509", "-hash", "-noout", "-in", relays.authority.file], capture_output=True, text=True, check=False
+            ["openssl", "x509", "-hash", "-noout", "-in", relays.authority.file],
+            capture_output=True,
+            text=True,
+            check=False,
         )
         if run.returncode:
             pytest.skip("no openssl command to hash the certificate with")

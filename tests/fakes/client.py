@@ -3,6 +3,7 @@
 import ssl
 import time
 from dataclasses import dataclass, field
+from typing import Self
 
 from tests.fakes.http1 import Body, Fields, Head, parse_head, response_body
 from tests.fakes.sockets import Wire, dial
@@ -57,7 +58,7 @@ class Client:
     async def open(cls, host: str, port: int, tls: ssl.SSLContext | None = None, small: bool = False) -> "Client":
         return cls(await dial(host, port, tls=tls, small=small))
 
-    async def __aenter__(self) -> "Client":
+    async def __aenter__(self) -> Self:
         return self
 
     async def __aexit__(self, *exc: object) -> None:

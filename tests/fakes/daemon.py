@@ -39,9 +39,7 @@ class Daemon:
         self.port = 0
 
     @classmethod
-    def launch(
-        cls, folder: Path, *arguments: str, env: dict[str, str] | None = None, **settings: object
-    ) -> "Daemon":
+    def launch(cls, folder: Path, *arguments: str, env: dict[str, str] | None = None, **settings: object) -> "Daemon":
         """Start the process without waiting; settings are ``section__key=value``."""
         folder.mkdir(parents=True, exist_ok=True)
         folder.chmod(0o700)
@@ -106,6 +104,11 @@ class Daemon:
     def rss(self) -> int:
         """Resident memory in bytes."""
         return int(Path(f"/proc/{self.process.pid}/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+    def busy_ms(self) -> int:
+        """Processor time it has used."""
+        fields = Path(f"/proc/{self.process.pid}/stat").read_text().rpartition(")")[2].split()
+        return sum(int(field) for field in fields[11:13]) * 1000 // os.sysconf("SC_CLK_TCK")
 
     def files(self) -> int:
         """How many files it has open."""

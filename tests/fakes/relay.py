@@ -1,5 +1,6 @@
 """What an end-to-end test talks to: a client's way through ocpool to a scripted upstream, on any event loop, plain or TLS."""
 
+import asyncio
 import itertools
 import os
 from collections.abc import Iterator
@@ -13,7 +14,9 @@ from tests.fakes.daemon import Daemon
 from tests.fakes.tls import Authority
 from tests.fakes.upstream import Case, Script, Upstream, play
 
-DIRECT = os.environ.get("OCPOOL_TEST_DIRECT") == "1"  # the client talks to the upstream: are the tests themselves right?
+DIRECT = (
+    os.environ.get("OCPOOL_TEST_DIRECT") == "1"
+)  # the client talks to the upstream: are the tests themselves right?
 
 ALL = [("uvloop", "http"), ("uvloop", "https"), ("asyncio", "http"), ("asyncio", "https")]
 CROSSED = [("uvloop", "https"), ("asyncio", "http")]
@@ -29,7 +32,7 @@ class Relay:
     authority: Authority
     upstream: Upstream
     _daemon: Daemon | None = None
-    failures_before: int = field(default=0)
+    clients: list[Client] = field(default_factory=list)
 
     @property
     def daemon(self) -> Daemon:
@@ -46,8 +49,19 @@ class Relay:
     async def connect(self, *, small: bool = False) -> Client:
         if self._daemon is None:
             tls = self.authority.client() if self.upstream.tls else None
-            return await Client.open("127.0.0.1", self.upstream.port, tls, small=small)
-        return await Client.open(self._daemon.host, self._daemon.port, small=small)
+            client = await Client.open("127.0.0.1", self.upstream.port, tls, small=small)
+        else:
+            client = await Client.open(self._daemon.host, self._daemon.port, small=small)
+        self.clients.append(client)
+        return client
+
+    async def hang_up(self) -> None:
+        """Close what a test left open, so that its failure stays its own."""
+        for client in self.clients:
+            if client.wire.lost_at is None:
+                client.wire.cut()
+        self.clients.clear()
+        await asyncio.sleep(0)
 
     async def ask(self, target: bytes, method: str = "POST", within: float = 20.0, **parts: object) -> Reply:
         """One request on a connection of its own."""
@@ -123,6 +137,7 @@ class Relays:
             await self._stop(relay)
 
     async def _stop(self, relay: Relay) -> None:
+        await relay.hang_up()
         if relay._daemon is not None:
             await relay._daemon.stop()
         await relay.upstream.stop()

@@ -141,9 +141,7 @@ async def dial(host: str, port: int, *, tls: ssl.SSLContext | None = None, small
         loop = asyncio.get_running_loop()
         await loop.sock_connect(sock, (host, port))
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        _, wire = await loop.create_connection(
-            Wire, sock=sock, ssl=tls, server_hostname="localhost" if tls else None
-        )
+        _, wire = await loop.create_connection(Wire, sock=sock, ssl=tls, server_hostname="localhost" if tls else None)
     except BaseException:
         sock.close()
         raise

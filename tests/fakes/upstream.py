@@ -119,9 +119,7 @@ class Upstream(Watched):
 
     async def start(self, host: str | None = "127.0.0.1", port: int = 0) -> "Upstream":
         loop = asyncio.get_running_loop()
-        self._server = await loop.create_server(
-            lambda: Wire(self._made), host, port, ssl=self.tls, backlog=1000
-        )
+        self._server = await loop.create_server(lambda: Wire(self._made), host, port, ssl=self.tls, backlog=1000)
         self.port = self._server.sockets[0].getsockname()[1]
         return self
 
@@ -257,4 +255,17 @@ async def _act(exchange: Exchange, word: str) -> None:
     {"fin": wire.fin, "cut": wire.cut, "rst": wire.rst, "deaf": wire.stop_reading}[word]()
 
 
-__all__ = ["END", "PLAIN", "ROUTED", "SSE", "UNROUTED", "Case", "Exchange", "Malformed", "Upstream", "chunk", "play", "sized"]
+__all__ = [
+    "END",
+    "PLAIN",
+    "ROUTED",
+    "SSE",
+    "UNROUTED",
+    "Case",
+    "Exchange",
+    "Malformed",
+    "Upstream",
+    "chunk",
+    "play",
+    "sized",
+]

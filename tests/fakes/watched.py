@@ -42,7 +42,8 @@ def best_of(attempts: int) -> Callable[[Callable[..., Awaitable[None]]], Callabl
         async def run(*args: object, **kwargs: object) -> None:
             for left in range(attempts - 1, -1, -1):
                 try:
-                    return await test(*args, **kwargs)
+                    await test(*args, **kwargs)
+                    return
                 except AssertionError:
                     if not left:
                         raise
