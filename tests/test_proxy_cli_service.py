@@ -86,7 +86,6 @@ def test_a_service_is_installed_told_of_brought_up_to_date_and_removed(machine):
     assert after.returncode == 1
     assert "No systemd user unit is installed" in after.stdout
     assert "No ocpool listens." in after.stdout
-    assert "No systemd user unit is installed" in machine.run("service", "uninstall").stdout
     assert (machine.state_folder / "state.json.key").exists()
 
 
