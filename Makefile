@@ -2,6 +2,7 @@
 # make test    format, lint, types, import rules, tests
 # make run     the daemon, from this checkout
 # make bench   the project's own figures
+# make image   build the container image and try it, without Docker (root on Debian)
 # make slow    the tests that take minutes or hours
 
 PYTHON ?= python3
@@ -10,7 +11,7 @@ BIN := $(VENV)/bin
 JOBS ?= 2
 
 .DEFAULT_GOAL := help
-.PHONY: help demo run test lint types imports tests slow bench format docs clean
+.PHONY: help demo run test lint types imports tests slow bench image format docs clean
 
 help:
 	@sed -n 's/^# make/make/p' Makefile
@@ -50,6 +51,9 @@ slow: $(VENV)/.developing
 
 bench: $(VENV)/.developing
 	$(BIN)/python -m tests.bench $(ARGS)
+
+image:
+	.ci/image
 
 format: $(VENV)/.developing
 	$(BIN)/ruff format .

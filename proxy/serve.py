@@ -1,12 +1,12 @@
 """The daemon's life: bind, read the state, accept, drain, stop. ``run`` returns the process's exit code.
 
 Sockets are bound before anything else is touched, so that a second instance on the port exits at once and leaves the
-first one's files alone.
+first one's files alone. Under systemd they may be passed to us; then they outlive us, and nobody is refused while one
+daemon follows another.
 """
 
 import asyncio
 import contextlib
-import errno
 import os
 import signal
 import socket
@@ -28,7 +28,8 @@ from proxy.edge import Control, Edge
 from proxy.insight.redact import Redactor, secrets_in
 from proxy.listener import Listener, listener
 from proxy.logs import log
-from proxy.sockets import bind, bind_problem, raise_file_limit
+from proxy.notify import READY, STOPPING, notify, reloading
+from proxy.sockets import NotListeningError, listening, raise_file_limit, url_of
 from proxy.upkeep import Upkeep
 
 OK, FAILED, BAD_SETTINGS, PORT_TAKEN = 0, 1, 2, 3
@@ -36,6 +37,7 @@ OK, FAILED, BAD_SETTINGS, PORT_TAKEN = 0, 1, 2, 3
 _BACKLOG = 1024
 _CONFIG_TICK_S = 2.0
 _ABORT_GRACE_S = 1.0
+_ARRIVAL_S = 0.2  # a connection that was accepted has its request here by then
 _WARM_AFTER_S = 0.5
 
 
@@ -50,12 +52,12 @@ def run(loaded: Loaded, *, control: Control, reload: Callable[[], Loaded] | None
         redactor=redactor,
     )
     try:
-        sockets = bind(settings.listen.host, settings.listen.port)
-    except OSError as exc:
+        sockets = listening(settings.listen)
+    except NotListeningError as exc:
         log.ready()
-        log.error(bind_problem(exc, settings.listen.host, settings.listen.port))
+        log.error(str(exc))
         log.close()
-        return PORT_TAKEN if exc.errno == errno.EADDRINUSE else FAILED
+        return {NotListeningError.TAKEN: PORT_TAKEN, NotListeningError.OPEN: BAD_SETTINGS}.get(exc.why, FAILED)
     raise_file_limit()
     try:
         with asyncio.Runner(loop_factory=loop_factory(settings.listen.loop)) as runner:
@@ -140,8 +142,7 @@ class Service:
         self._listener = listener(edge.handle)
         for sock in self._sockets:
             self._servers.append(await loop.create_server(self._listener, sock=sock, backlog=_BACKLOG))
-        host, port = self._sockets[0].getsockname()[:2]
-        daemon.address = f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+        daemon.address = url_of(self._sockets[0], reachable=True)
         daemon.ready = True
         if not self._embedded:
             self._announce(daemon)
@@ -156,7 +157,8 @@ class Service:
         except OSError as exc:
             daemon.problem("runtime", f"The runtime file cannot be written ({exc.strerror}); commands need --url.")
         with contextlib.suppress(OSError, ValueError):
-            print(f"ocpool {proxy.__version__} listens on {daemon.address}", flush=True)  # noqa: T201
+            print(f"ocpool {proxy.__version__} listens on {url_of(self._sockets[0])}", flush=True)  # noqa: T201
+        notify(READY, f"STATUS=ocpool {proxy.__version__} listens on {url_of(self._sockets[0])}")
 
     async def _warm(self) -> None:
         """Load what may be needed later, so that an upgrade in place never mixes versions."""
@@ -165,12 +167,16 @@ class Service:
         await asyncio.get_running_loop().run_in_executor(None, _load_the_rest)
 
     async def _drain(self, daemon: Daemon, edge: Edge) -> None:
-        """Refuse new work, let what runs finish within ``listen.drain_ms``, then abort it."""
-        daemon.stopping = True
+        """Accept nothing more, let what runs finish within ``listen.drain_ms``, then abort it."""
         daemon.ready = False
         for server in self._servers:
             server.close()
         assert self._listener is not None
+        if not self._embedded:
+            notify(STOPPING)
+        if any(connection not in edge.connections for connection in self._listener.connections):
+            await asyncio.sleep(_ARRIVAL_S)  # we accepted it, so nobody else will serve what it is about to send
+        daemon.stopping = True
         for connection in self._listener.connections:
             if connection not in edge.connections:
                 connection.force_close()
@@ -228,13 +234,17 @@ class Service:
         daemon = self.daemon
         if daemon is None or self._reload is None:
             return
+        notify(reloading(self._clock.mono_ms()))
         try:
-            loaded = self._reload()
+            self._take(daemon, self._reload())
         except SettingsError as exc:
             for problem in exc.problems:
                 log.error("settings not reloaded", problem=problem)
             daemon.events.emit("reload_refused", problems=len(exc.problems))
-            return
+        finally:
+            notify(READY)
+
+    def _take(self, daemon: Daemon, loaded: Loaded) -> None:
         change = diff(daemon.settings, loaded.settings)
         for secret in secrets_in(loaded.settings):
             daemon.redactor.learn(secret)

@@ -1,12 +1,54 @@
-"""The listening sockets, and what the process needs to hold many of them."""
+"""The listening sockets, made here or passed by the service manager, and what it takes to hold many connections."""
 
 import contextlib
 import errno
 import os
 import socket
+from collections.abc import MutableMapping
 
+from config.sections.listen import ListenSection, is_loopback
+from proxy.logs import log
+
+_FIRST_PASSED = 3  # SD_LISTEN_FDS_START of sd_listen_fds(3)
+_UNSPECIFIED = {"0.0.0.0": "127.0.0.1", "::": "::1"}
 _BACKLOG = 1024
 _WANTED_FILES = 16_384
+
+
+class NotListeningError(Exception):
+    """There is nothing to listen on; ``why`` is one of the words below, or empty."""
+
+    TAKEN = "taken"  # the address is in use
+    OPEN = "open"  # other machines could reach us, and no setting says that they may
+
+    def __init__(self, message: str, why: str = "") -> None:
+        super().__init__(message)
+        self.why = why
+
+
+def listening(section: ListenSection) -> list[socket.socket]:
+    """The sockets that were passed to us, else our own.
+
+    Raises:
+        NotListeningError: there are none, or they are open to others without a token.
+    """
+    try:
+        sockets = passed()
+        if not sockets:
+            return bind(section.host, section.port)
+    except OSError as exc:
+        why = NotListeningError.TAKEN if exc.errno == errno.EADDRINUSE else ""
+        raise NotListeningError(bind_problem(exc, section.host, section.port), why) from exc
+    reached_at = beyond_this_machine(sockets)
+    if reached_at and not (section.token or section.tokens or section.insecure):
+        raise NotListeningError(
+            f"the socket that was passed listens on {reached_at}, open to other machines, which needs listen.token,"
+            " listen.tokens or an explicit listen.insecure = true.",
+            NotListeningError.OPEN,
+        )
+    if section.port not in {sock.getsockname()[1] for sock in sockets}:
+        log.warning(f"listen.port = {section.port} has no effect: the socket that was passed is {url_of(sockets[0])}.")
+    return sockets
 
 
 def bind(host: str, port: int) -> list[socket.socket]:
@@ -43,6 +85,50 @@ def _listening(family: socket.AddressFamily, host: str, port: int) -> socket.soc
         sock.close()
         raise
     return sock
+
+
+def passed(environ: MutableMapping[str, str] = os.environ) -> list[socket.socket]:
+    """The sockets that the service manager listens on for us (``LISTEN_FDS``, sd_listen_fds(3)); [] where it does not.
+
+    They outlive this process, so that connections wait for the next one in place of being refused. The variables are
+    taken out of the environment: they are for this process only.
+
+    Raises:
+        OSError: what was passed is no listening TCP socket.
+    """
+    pid, count = environ.pop("LISTEN_PID", ""), environ.pop("LISTEN_FDS", "")
+    environ.pop("LISTEN_FDNAMES", None)
+    if pid != str(os.getpid()) or not count.isdecimal():
+        return []
+    sockets = []
+    for fd in range(_FIRST_PASSED, _FIRST_PASSED + int(count)):
+        sock = socket.socket(fileno=fd)
+        if sock.family not in {socket.AF_INET, socket.AF_INET6} or not _listens(sock):
+            raise OSError(errno.EINVAL, "no listening TCP socket", fd)
+        sock.set_inheritable(False)
+        sock.setblocking(False)
+        sockets.append(sock)
+    return sockets
+
+
+def _listens(sock: socket.socket) -> bool:
+    if sock.type != socket.SOCK_STREAM:
+        return False
+    return bool(sock.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN))
+
+
+def beyond_this_machine(sockets: list[socket.socket]) -> str | None:
+    """The first address among the sockets that other machines can reach."""
+    addresses = [str(sock.getsockname()[0]) for sock in sockets]
+    return next((address for address in addresses if not is_loopback(address)), None)
+
+
+def url_of(sock: socket.socket, *, reachable: bool = False) -> str:
+    """The base URL of a listening socket; ``reachable`` has this machine where the socket takes any address."""
+    host, port = sock.getsockname()[:2]
+    if reachable:
+        host = _UNSPECIFIED.get(host, host)
+    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
 
 
 def bind_problem(exc: OSError, host: str, port: int) -> str:

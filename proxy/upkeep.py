@@ -14,6 +14,7 @@ from pool.model import Note, ProbeResult, Start, Stock
 from pool.refill import ProbeWish
 from pool.search import Found, GiveUp
 from proxy.daemon import Daemon
+from proxy.notify import ALIVE, notify, watchdog_ms
 from proxy.worker import Worker
 
 _STATE_TICK_S = 0.1
@@ -86,10 +87,10 @@ class Upkeep:
 
     def start(self, group: asyncio.TaskGroup) -> list[asyncio.Task[None]]:
         """Start the loops in the daemon's one group; whoever owns that ends them."""
-        return [
-            group.create_task(self._endlessly(loop), name=f"ocpool{loop.__name__}")
-            for loop in (self._state, self._refill, self._watch)
-        ]
+        loops = [self._state, self._refill, self._watch]
+        if watchdog_ms() is not None:
+            loops.append(self._alive)
+        return [group.create_task(self._endlessly(loop), name=f"ocpool{loop.__name__}") for loop in loops]
 
     async def _endlessly(self, loop: Callable[[], Awaitable[None]]) -> None:
         while True:
@@ -208,6 +209,12 @@ class Upkeep:
             if again.budget_ms <= 0:
                 return again
         return start
+
+    async def _alive(self) -> None:
+        """Tell the service manager that the event loop runs; it restarts us when it does not hear that in time."""
+        while (every_ms := watchdog_ms()) is not None:
+            notify(ALIVE)
+            await asyncio.sleep(every_ms / 1000)
 
     async def _watch(self) -> None:
         """Notice a suspend, another network, clients that left unseen, and connections that grew too old."""

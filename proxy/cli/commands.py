@@ -29,6 +29,7 @@ COMMANDS: dict[str, Entry] = {
     "diagnose": Entry("proxy.cli.diagnose:diagnose", "Is routing sticky, and does the classifier reject fast answers?"),
     "repin": Entry("proxy.cli.repin:repin", "Drop a conversation's route and pick again."),
     "events": Entry("proxy.cli.events:events", "Show the event log."),
+    "service": Entry("proxy.cli.service:service", "Have ocpool started by systemd or launchd."),
     "config": Entry("proxy.cli.config:config", "Make, show and describe the settings."),
 }
 

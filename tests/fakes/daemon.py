@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 ADDRESS = re.compile(r"http://(\[[0-9a-fA-F:]+\]|[\w.-]+):(\d+)")
@@ -39,8 +40,16 @@ class Daemon:
         self.port = 0
 
     @classmethod
-    def launch(cls, folder: Path, *arguments: str, env: dict[str, str] | None = None, **settings: object) -> "Daemon":
-        """Start the process without waiting; settings are ``section__key=value``."""
+    def launch(
+        cls,
+        folder: Path,
+        *arguments: str,
+        env: dict[str, str] | None = None,
+        before: Sequence[str] = (),
+        pass_fds: Sequence[int] = (),
+        **settings: object,
+    ) -> "Daemon":
+        """Start the process without waiting; settings are ``section__key=value``, ``before`` is a command that execs it."""
         folder.mkdir(parents=True, exist_ok=True)
         folder.chmod(0o700)
         defaults: dict[str, object] = {
@@ -53,10 +62,16 @@ class Daemon:
         for name, value in {**defaults, **settings}.items():
             if value is not None:
                 sets += ["--set", f"{name.replace('__', '.', 1)}={_text(value)}"]
-        command = [*COMMAND, "serve", *(() if "--port" in arguments else ("--port", "0")), *arguments, *sets]
+        command = [*before, *COMMAND, "serve", *(() if "--port" in arguments else ("--port", "0")), *arguments, *sets]
         with (folder / "stdout").open("wb") as out, (folder / "stderr").open("ab") as err:
             process = subprocess.Popen(
-                command, cwd=folder, env=env or environment(folder), stdin=subprocess.DEVNULL, stdout=out, stderr=err
+                command,
+                cwd=folder,
+                env=env or environment(folder),
+                stdin=subprocess.DEVNULL,
+                stdout=out,
+                stderr=err,
+                pass_fds=pass_fds,
             )
         return cls(folder, process)
 
