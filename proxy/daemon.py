@@ -27,6 +27,7 @@ from proxy.insight.redact import Redactor
 from proxy.logs import log
 from proxy.prober import Prober
 from proxy.targets import Targets
+from proxy.wayout import REASON, Change, WayOut, banner
 from proxy.wire.head import Field
 from proxy.wire.pool import Upstream
 
@@ -48,6 +49,7 @@ class Daemon:
     targets: Targets
     prober: Prober
     metrics: Metrics = field(default_factory=Metrics)
+    way_out: WayOut = field(default_factory=WayOut)
     loaded: Loaded | None = None
     started_at: int = 0
     address: str = ""
@@ -133,6 +135,16 @@ class Daemon:
                 reason=facts.get("reason", ""),
             )
         self.events.emit(note.name, **facts)
+
+    def bypass(self, provider: str, change: Change) -> None:
+        """Say that a provider is bypassed from now on, or no more; no probes are sent meanwhile."""
+        if change is Change.BEGUN:
+            self.routes.pause(provider, None, None, REASON)
+        else:
+            self.routes.resume(provider, REASON)
+        self.problem(f"session_{provider}", banner(provider) if change is Change.BEGUN else None)
+        self.metrics.count("decisions", decision=change.value)
+        self.events.emit("bypass" if change is Change.BEGUN else "bypass_over", provider=provider)
 
     def refused(self, error: ProxyError) -> None:
         """Note an answer of our own, with its cause, where the client's own log would not show it."""
