@@ -183,11 +183,11 @@ def upstream_of(settings: Settings, clock: Clock) -> Upstream:
         connect_timeout_ms=section.connect_timeout_ms,
         keepalive_ms=section.keepalive_ms,
         ca_file=Path(section.ca_file) if section.ca_file is not None else None,
-        proxy=_proxy_of(settings),
+        proxy=proxy_of(settings),
     )
 
 
-def _proxy_of(settings: Settings) -> str | None:
+def proxy_of(settings: Settings) -> str | None:
     """The HTTP proxy to use: none unless the setting names one, or says ``env`` and the environment does."""
     named = settings.upstream.proxy
     if named != "env":

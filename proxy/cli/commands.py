@@ -29,6 +29,9 @@ COMMANDS: dict[str, Entry] = {
     "diagnose": Entry("proxy.cli.diagnose:diagnose", "Is routing sticky, and does the classifier reject fast answers?"),
     "repin": Entry("proxy.cli.repin:repin", "Drop a conversation's route and pick again."),
     "events": Entry("proxy.cli.events:events", "Show the event log."),
+    "setup": Entry("proxy.cli.setup:setup", "Show how a client is pointed at ocpool."),
+    "doctor": Entry("proxy.cli.doctor:doctor", "Look for what is wrong here, with a remedy for each finding."),
+    "import": Entry("proxy.cli.importing:import_", "Take over bindings from the state file of pi's extension."),
     "config": Entry("proxy.cli.config:config", "Make, show and describe the settings."),
 }
 
