@@ -34,7 +34,7 @@ AGENTS: Final = (
         "Either entry is enough. The compat key has to stand at each model. A provider's baseUrl holds for all its "
         "models, so those of other protocols go there too. Compaction names no conversation. Do not load "
         "pi-opencode-session-pool at the same time.",
-        "pi-coding-agent 0.74.2",
+        "pi-coding-agent 0.74.2 and 1.6.0, both providers",
     ),
     Client(
         "opencode",
@@ -62,14 +62,14 @@ AGENTS: Final = (
         "other; sub-agents an id of their own and the parent's.",
         "Nothing else to do; the first two entries reroute the built-in providers, the third is one of your own. "
         "With a Console sign-in the base URL is the Console's: set it in the provider's options.",
-        "opencode-ai 1.18.33",
+        "opencode-ai 1.18.33, its built-in provider and one of your own",
     ),
     Client(
         "kilo",
         "Kilo CLI",
         (
             Snippet(
-                "kilo.json in the project, or ~/.config/kilo/kilo.json",
+                "~/.config/kilo/kilo.json",
                 "json",
                 """{
   "provider": {
@@ -84,7 +84,8 @@ AGENTS: Final = (
             ),
         ),
         "x-session-affinity and X-Session-Id, as OpenCode; titles as title-ses_....",
-        "Nothing else to do.",
+        "In a project's kilo.json, Kilo takes no {env:...}: leave apiKey out there and sign in with `kilo auth login`.",
+        "@kilocode/cli 7.8.1",
     ),
     Client(
         "codex",
@@ -105,8 +106,10 @@ wire_api = "responses"
             ),
         ),
         "thread-id, session-id and x-codex-turn-metadata; the body's prompt_cache_key.",
-        "Codex speaks the responses API alone: by default its requests pass with its own session fields. "
-        'routing.apis = ["completions", "responses"] gives them routes. Only models of that protocol work.',
+        "Codex speaks the responses API alone, and only models of that protocol work. By default its requests pass with "
+        "its own session fields, and the gateway may not know the newer ones (400 MissingSessionID). With "
+        'routing.apis = ["completions", "responses"] they get routes and the field that it wants; so it was run.',
+        "@openai/codex 0.171.0, with routing.apis as above",
     ),
     Client(
         "aider",

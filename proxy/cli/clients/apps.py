@@ -45,6 +45,7 @@ models:
         ),
         "Nothing.",
         _ONE_NAME + " A header in requestOptions is static and no better.",
+        "@continuedev/cli 1.5.47 (the same file as the extensions')",
     ),
     Client(
         "zed",

@@ -57,7 +57,7 @@ console.log(answer.choices[0].message.content);
         ),
         "Nothing that names a conversation.",
         _NAMED + " Or headers in the options of each request.",
-        "openai (npm) 6.49.0",
+        "openai (npm) 6.49.0 and 7.59.0",
     ),
     Client(
         "langchain",
@@ -139,6 +139,6 @@ litellm_settings:
         ),
         "Nothing.",
         "The name in the path is the conversation.",
-        "curl",
+        "curl 7.88.1",
     ),
 )
