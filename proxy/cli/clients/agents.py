@@ -106,8 +106,8 @@ wire_api = "responses"
             ),
         ),
         "thread-id, session-id and x-codex-turn-metadata; the body's prompt_cache_key.",
-        "Codex speaks the responses API alone, and only models of that protocol work. By default its requests pass with "
-        "its own session fields, and the gateway may not know the newer ones (400 MissingSessionID). With "
+        "Codex speaks the responses API alone, and only models of that protocol work. By default its requests pass "
+        "with its own session fields, and the gateway may not know the newer ones (400 MissingSessionID). With "
         'routing.apis = ["completions", "responses"] they get routes and the field that it wants; so it was run.',
         "@openai/codex 0.171.0, with routing.apis as above",
     ),
