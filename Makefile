@@ -62,6 +62,7 @@ format: $(VENV)/.developing
 docs: $(VENV)/.developing
 	$(BIN)/python -m config.reference --write README.md
 	$(BIN)/python -m proxy.insight.metrics --write docs/metrics.md
+	$(BIN)/python -m proxy.cli.clients.document --write docs/clients.md
 
 clean:
 	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache

@@ -5,6 +5,7 @@ a healthy one stays, because moving throws its prompt cache away.
 """
 
 from pool.bindings import is_natural, stored_id, wire_id
+from pool.imports import inherit
 from pool.inventory import stocks_of
 from pool.model import Binding, Source, Spare, Start, Wish
 from pool.parts import Parts, key_of, model_of
@@ -99,6 +100,9 @@ def on(wish: Wish, binding: Binding, now: int, budget_ms: float = 0.0) -> Start:
 
 
 def _begin(parts: Parts, wish: Wish, policy: Policy, now: int) -> Start:
+    inherited = inherit(parts, wish, now)
+    if inherited is not None:
+        return on(wish, inherited, now)
     spare = None
     if policy.spares:
         spare = parts.inventory.take(stocks_of(wish), now, parts.settings.pool.ttl_ms)

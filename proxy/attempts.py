@@ -5,11 +5,12 @@ client. A connection that died after the request was written may have been bille
 """
 
 import asyncio
+from functools import partial
 from typing import Any
 
 from aiohttp import web
 
-from pool.model import Natural
+from pool.model import Natural, Start
 from proxy import settle
 from proxy.daemon import Daemon
 from proxy.errors import ConnectFailed, ProxyError, UpstreamError, UpstreamTimedOut
@@ -20,9 +21,10 @@ from proxy.guard import allow_origin
 from proxy.incoming import Incoming
 from proxy.listener import ClientConnection
 from proxy.pour import Ended, Pour, cut
-from proxy.tap import Tap
+from proxy.tap import tap_for
 from proxy.timers import Timers
-from proxy.verdict import Seen, Stage, judge
+from proxy.verdict import Seen, Stage, Verdict, judge
+from proxy.wayout import unrouted
 from proxy.wire.connection import Connection
 from proxy.wire.head import Field, ResponseHead, request_head, response_head
 
@@ -135,18 +137,17 @@ class Attempts:
     def _fields(self, raw: list[Field]) -> list[Field]:
         """The client's fields with the one session field that was decided."""
         daemon, exchange = self._daemon, self._exchange
-        if not exchange.routed or daemon.observing or exchange.start is None:
-            if exchange.routed and exchange.start is not None and daemon.lacks_session(raw):
-                raw = [*raw, (daemon.session_header, exchange.start.wish.natural.value.encode("latin-1"))]
-            return rewrite(raw, session_header=daemon.session_header, session=None, parent=_nobody)
-        natural: Natural = exchange.start.wish.natural
-        exchange.rewrote = natural.minted or exchange.start.routed_id != natural.value
-        return rewrite(
-            raw,
-            session_header=daemon.session_header,
-            session=exchange.start.routed_id.encode("latin-1"),
-            parent=self._parent,
-        )
+        header, start = daemon.session_header, exchange.start
+        own = partial(rewrite, session_header=header, session=None, parent=_nobody)
+        exchange.rewrote = False
+        if not exchange.routed or daemon.observing or start is None or exchange.bypassed:
+            if exchange.routed and start is not None and not exchange.bypassed and daemon.lacks_session(raw):
+                raw = [*raw, (header, start.wish.natural.value.encode("latin-1"))]
+            return own(raw)
+        fields = rewrite(raw, session_header=header, session=start.routed_id.encode("latin-1"), parent=self._parent)
+        natural: Natural = start.wish.natural
+        exchange.rewrote = natural.minted or start.routed_id != natural.value or fields != own(raw)
+        return fields
 
     def _parent(self, value: bytes) -> bytes | None:
         """The routed id of the conversation that started this one, if it lives here."""
@@ -172,29 +173,37 @@ class Attempts:
             Seen(Stage.REFUSED, head.status, refusal=exchange.refusal, rewrote=exchange.rewrote, stream=exchange.stream)
         )
         replayable = (
-            verdict.retires
-            and verdict.retryable
+            verdict.retryable
             and not exchange.replayed
             and not daemon.observing
             and daemon.max_replays > 0
             and incoming.complete
             and incoming.size <= daemon.replay_max_bytes
         )
-        if not replayable or exchange.start is None:
-            return False
-        start = daemon.routes.replace(exchange.start, daemon.clock.wall_ms())
+        start = self._another(verdict) if replayable else None
         if start is None:
             return False
         exchange.verdict = verdict
         exchange.ended = Ended.COMPLETE
         settle.observe(daemon, exchange)
         exchange.start = start
+        exchange.bypassed = exchange.refusal.names_session
         exchange.replayed = True
         exchange.refusal = exchange.verdict = exchange.ended = exchange.signals = None
         exchange.status = exchange.head_ms = None
         self._connection = None
         daemon.upstream.release(connection)
         return True
+
+    def _another(self, verdict: Verdict) -> Start | None:
+        """What the request goes out on once more: another id, or what its client itself sent."""
+        exchange, now = self._exchange, self._daemon.clock.wall_ms()
+        if exchange.start is None:
+            return None
+        if verdict.retires:
+            return self._daemon.routes.replace(exchange.start, now)
+        names = exchange.refusal is not None and exchange.refusal.names_session
+        return unrouted(exchange.start.wish, now) if names else None
 
     async def _relay(self, connection: Connection, head: ResponseHead) -> bool:
         """Pour the answer. After the first byte of it nothing but its own outcome leaves here."""
@@ -209,7 +218,7 @@ class Attempts:
         framed = head.framing.delimited and request.version >= (1, 1)
         keep = framed and request.keep_alive and not daemon.stopping and self._incoming.arrived
         exchange.head = head
-        exchange.tap = _tap_for(head, daemon)
+        exchange.tap = tap_for(head, daemon.clock.mono_ms)
         pour = Pour(transport, connection, exchange.tap.feed if exchange.tap is not None else None, bare=bare)
         self._pour = self._client.pour = pour
         extra = self._extra()
@@ -272,19 +281,3 @@ class Attempts:
 
 def _nobody(_value: bytes) -> bytes | None:
     return None
-
-
-def _tap_for(head: ResponseHead, daemon: Daemon) -> Tap | None:
-    """A tap for what can be read as it passes: not for compressed answers, which are counted as unread.
-
-    An error is kept whatever it is, because somebody is to blame for it.
-    """
-    if head.status >= 400:
-        return Tap(daemon.clock.mono_ms, stream=False)
-    coding = head.get(b"content-encoding")
-    if coding is not None and coding.strip().lower() not in {b"", b"identity"}:
-        return None
-    kind = (head.get(b"content-type") or b"").lower()
-    if b"event-stream" in kind:
-        return Tap(daemon.clock.mono_ms, stream=True)
-    return Tap(daemon.clock.mono_ms, stream=False) if b"json" in kind else None

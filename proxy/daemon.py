@@ -28,6 +28,7 @@ from proxy.insight.redact import Redactor
 from proxy.logs import log
 from proxy.prober import Prober
 from proxy.targets import Targets
+from proxy.wayout import REASON, Change, WayOut, banner
 from proxy.wire.head import Field
 from proxy.wire.pool import Upstream
 
@@ -49,6 +50,7 @@ class Daemon:
     targets: Targets
     prober: Prober
     metrics: Metrics = field(default_factory=Metrics)
+    way_out: WayOut = field(default_factory=WayOut)
     loaded: Loaded | None = None
     started_at: int = 0
     address: str = ""
@@ -138,6 +140,16 @@ class Daemon:
             )
         self.events.emit(note.name, **facts)
 
+    def bypass(self, provider: str, change: Change) -> None:
+        """Say that a provider is bypassed from now on, or no more; no probes are sent meanwhile."""
+        if change is Change.BEGUN:
+            self.routes.pause(provider, None, None, REASON)
+        else:
+            self.routes.resume(provider, REASON)
+        self.problem(f"session_{provider}", banner(provider) if change is Change.BEGUN else None)
+        self.metrics.count("decisions", decision=change.value)
+        self.events.emit("bypass" if change is Change.BEGUN else "bypass_over", provider=provider)
+
     def refused(self, error: ProxyError) -> None:
         """Note an answer of our own, with its cause, where the client's own log would not show it."""
         self.metrics.count("errors", code=error.code)
@@ -175,11 +187,11 @@ def upstream_of(settings: Settings, clock: Clock) -> Upstream:
         connect_timeout_ms=section.connect_timeout_ms,
         keepalive_ms=section.keepalive_ms,
         ca_file=Path(section.ca_file) if section.ca_file is not None else None,
-        proxy=_proxy_of(settings),
+        proxy=proxy_of(settings),
     )
 
 
-def _proxy_of(settings: Settings) -> str | None:
+def proxy_of(settings: Settings) -> str | None:
     """The HTTP proxy to use: none unless the setting names one, or says ``env`` and the environment does."""
     named = settings.upstream.proxy
     if named != "env":

@@ -32,7 +32,8 @@ class Exchange:
     resolved: Resolved | None = None
     match: str | None = None
     start: Start | None = None
-    rewrote: bool = False  # the session field that left is not the client's own
+    rewrote: bool = False  # the session fields that left are not the client's own
+    bypassed: bool = False  # the client's own fields are sent: the provider is bypassed, or this is the way-out replay
     attempts: int = 0
     replayed: bool = False
     bytes_in: int = 0

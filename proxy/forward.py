@@ -19,6 +19,7 @@ from proxy.exchange import Exchange
 from proxy.gateway import fields
 from proxy.incoming import Incoming
 from proxy.listener import ClientConnection
+from proxy.wayout import unrouted
 from proxy.wire.head import Field
 
 
@@ -95,19 +96,18 @@ class Forward:
         assert resolved is not None
         conversation = resolved.conversation
         model = exchange.model
-        exchange.start = daemon.routes.start(
-            Wish(
-                conversation.label,
-                exchange.scope,
-                exchange.target.provider,
-                model or "",
-                conversation.shape,
-                conversation.natural,
-                turn=resolved.turn and model is not None and daemon.serves_model(model),
-            ),
-            exchange.at,
+        wish = Wish(
+            conversation.label,
+            exchange.scope,
+            exchange.target.provider,
+            model or "",
+            conversation.shape,
+            conversation.natural,
+            turn=resolved.turn and model is not None and daemon.serves_model(model),
         )
-        if resolved.side:
+        exchange.bypassed = not daemon.observing and daemon.way_out.bypasses(wish.provider, exchange.at)
+        exchange.start = unrouted(wish, exchange.at) if exchange.bypassed else daemon.routes.start(wish, exchange.at)
+        if resolved.side and not exchange.bypassed:
             existing = daemon.routes.route_of(conversation.label, exchange.target.provider, None)
             if existing is not None and existing != exchange.start.routed_id:
                 exchange.start.routed_id = existing

@@ -13,6 +13,7 @@ from proxy.insight.redact import digest
 from proxy.pour import Ended
 from proxy.tap import tokens
 from proxy.verdict import End, Seen, Stage, Verdict, judge
+from proxy.wayout import Sent
 
 # How long a limit that names no window keeps probes away.
 _LIMIT_PAUSE_MS = 60_000.0
@@ -131,10 +132,27 @@ def settle(daemon: Daemon, exchange: Exchange) -> None:
             daemon.registry.done(exchange.resolved, daemon.clock.wall_ms(), completed)
         if exchange.verdict is not None:
             observe(daemon, exchange)
+            _way_out(daemon, exchange)
         daemon.counting.request(exchange, ended_ms)
         _log(daemon, exchange, ended_ms)
     except Exception as exc:  # noqa: BLE001  (the request is over; its bookkeeping must not break the next)
         daemon.trouble("settle_failed", exc)
+
+
+def _way_out(daemon: Daemon, exchange: Exchange) -> None:
+    """What the answer says about the gateway's contract for the session field."""
+    if not (exchange.rewrote or exchange.bypassed):
+        return
+    own = Sent.REPLAYED if exchange.replayed else Sent.OWN
+    change = daemon.way_out.settled(
+        exchange.target.provider,
+        own if exchange.bypassed else Sent.REWRITTEN,
+        exchange.status,
+        exchange.sent_at,
+        daemon.clock.wall_ms(),
+    )
+    if change is not None:
+        daemon.bypass(exchange.target.provider, change)
 
 
 def _log(daemon: Daemon, exchange: Exchange, ended_ms: float) -> None:
@@ -175,6 +193,8 @@ def _log(daemon: Daemon, exchange: Exchange, ended_ms: float) -> None:
             facts["side_call"] = True
     if exchange.replayed:
         facts["replayed"] = True
+    if exchange.bypassed:
+        facts["bypassed"] = True
     if signals is not None:
         facts |= {
             name: value

@@ -10,6 +10,8 @@ from typing import Any
 
 import orjson
 
+from proxy.wire.head import ResponseHead
+
 _MAX_LINE = 262_144  # a longer line is not read: it is relayed all the same
 _MAX_JSON = 1_048_576
 _PROLOGUE_EVENTS = 64  # events parsed in search of a semantic one, then the next data counts as semantic
@@ -188,3 +190,19 @@ def _first_int(*candidates: object) -> int | None:
         if isinstance(candidate, int) and not isinstance(candidate, bool):
             return candidate
     return None
+
+
+def tap_for(head: ResponseHead, mono_ms: Callable[[], float]) -> Tap | None:
+    """A tap for what can be read as it passes: not for compressed answers, which are counted as unread.
+
+    An error is kept whatever it is, because somebody is to blame for it.
+    """
+    if head.status >= 400:
+        return Tap(mono_ms, stream=False)
+    coding = head.get(b"content-encoding")
+    if coding is not None and coding.strip().lower() not in {b"", b"identity"}:
+        return None
+    kind = (head.get(b"content-type") or b"").lower()
+    if b"event-stream" in kind:
+        return Tap(mono_ms, stream=True)
+    return Tap(mono_ms, stream=False) if b"json" in kind else None

@@ -30,6 +30,9 @@ COMMANDS: dict[str, Entry] = {
     "repin": Entry("proxy.cli.repin:repin", "Drop a conversation's route and pick again."),
     "events": Entry("proxy.cli.events:events", "Show the event log."),
     "service": Entry("proxy.cli.service:service", "Have ocpool started by systemd or launchd."),
+    "setup": Entry("proxy.cli.setup:setup", "Show how a client is pointed at ocpool."),
+    "doctor": Entry("proxy.cli.doctor:doctor", "Look for what is wrong here, with a remedy for each finding."),
+    "import": Entry("proxy.cli.importing:import_", "Take over bindings from the state file of pi's extension."),
     "config": Entry("proxy.cli.config:config", "Make, show and describe the settings."),
 }
 
