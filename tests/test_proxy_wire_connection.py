@@ -10,8 +10,8 @@ import pytest
 from pool.clock import Clock
 from proxy.errors import BadResponse, ClosedEarly, ConnectFailed, NameNotResolved
 from proxy.wire.connection import GATHER_BYTES
-from proxy.wire.receiver import End
 from proxy.wire.pool import Upstream
+from proxy.wire.receiver import End
 
 SSE = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n"
 
