@@ -98,13 +98,17 @@ def test_a_snapshot_does_not_change_afterwards():
 
 
 def test_counting_costs_about_a_microsecond():
-    """Ten thousand counts and observations in well under half a second."""
+    """Ten thousand counts and observations in well under half a second of processor time, at the best of five."""
     metrics = Metrics()
-    began = time.perf_counter()
-    for _ in range(10_000):
-        metrics.count("requests", provider="p", api="completions", status=200, kind="ok", blame="none")
-        metrics.observe("request_seconds", 1234.5, provider="p")
-    assert time.perf_counter() - began < 0.5
+
+    def once() -> float:
+        began = time.process_time()
+        for _ in range(10_000):
+            metrics.count("requests", provider="p", api="completions", status=200, kind="ok", blame="none")
+            metrics.observe("request_seconds", 1234.5, provider="p")
+        return time.process_time() - began
+
+    assert min(once() for _ in range(5)) < 0.5
 
 
 @pytest.mark.parametrize("metric", CATALOG, ids=lambda metric: metric.name)
