@@ -34,7 +34,7 @@ AGENTS: Final = (
         "Either entry is enough. The compat key has to stand at each model. A provider's baseUrl holds for all its "
         "models, so those of other protocols go there too. Compaction names no conversation. Do not load "
         "pi-opencode-session-pool at the same time.",
-        "pi-coding-agent 0.74.2 and 1.6.0, both providers",
+        "pi-coding-agent 0.74.2 (a custom provider) and 1.6.0 (a custom and the built-in one)",
     ),
     Client(
         "opencode",
