@@ -28,7 +28,7 @@ class Guard:
         if listen.token is not None:
             tokens[""] = listen.token.get_secret_value().encode()
         return cls(
-            _LOCAL | {host.lower().strip("[]") for host in listen.allowed_hosts},
+            _LOCAL | {host.lower() if has_port(host) else host.lower().strip("[]") for host in listen.allowed_hosts},
             frozenset(origin.rstrip("/").lower() for origin in listen.allowed_origins),
             tokens,
         )
@@ -37,8 +37,7 @@ class Guard:
         """Refuse a Host outside the allow-list: a DNS name that was made to point here is an attack."""
         if host is None:
             return
-        name = host_name(host)
-        if name not in self.hosts:
+        if host_name(host) not in self.hosts and host.strip().decode("latin-1").lower() not in self.hosts:
             raise Forbidden("This Host is not allowed. Use localhost or 127.0.0.1, or add it to listen.allowed_hosts.")
 
     def check_origin(self, seen: Mapping[bytes, bytes]) -> None:
@@ -73,6 +72,11 @@ class Guard:
                 "This listener wants its token: use a base URL with /t/<token>, or the header x-ocpool-token."
             )
         return found
+
+
+def has_port(host: str) -> bool:
+    """Does an entry of ``listen.allowed_hosts`` hold for one port only?"""
+    return ":" in host.rpartition("]")[2]
 
 
 def host_name(host: bytes) -> str:

@@ -124,7 +124,7 @@ def listener(handler: Any) -> Listener:
 def _error_of(status: int, exc: BaseException | None) -> ProxyError:
     if status >= 500:
         return ProxyError("ocpool failed on this request; its log has the reason.")
-    if exc is not None and "TooLong" in type(exc).__name__:
+    if exc is not None and ("TooLong" in type(exc).__name__ or "Too many" in str(exc)):
         return HeadTooLarge(
             "The request line or a header field is larger than 70000 bytes, or there are over 600 fields."
         )

@@ -22,8 +22,13 @@ def test_a_foreign_host_is_refused(host):
         guard().check_host(host)
 
 
-def test_an_allowed_host_is_welcome():
-    guard(allowed_hosts=["ocpool"]).check_host(b"OcPool:8377")
+def test_an_allowed_host_is_welcome_at_any_port_or_at_the_one_that_was_named():
+    it = guard(allowed_hosts=["ocpool", "gateway:8377", "[fd00::1]", "[fd00::2]:80"])
+    for host in (b"OcPool:8377", b"ocpool", b"gateway:8377", b"[fd00::1]:5", b"[fd00::2]:80"):
+        it.check_host(host)
+    for host in (b"gateway:1", b"gateway", b"[fd00::2]:81"):
+        with pytest.raises(Forbidden):
+            it.check_host(host)
 
 
 @pytest.mark.parametrize(

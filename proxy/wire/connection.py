@@ -148,7 +148,7 @@ class Connection(Outgoing):
         while True:
             end = buffer.find(b"\r\n\r\n", max(0, len(self._buffer) - 3))
             self._buffer = b""
-            if end < 0:
+            if end < 0 or end > MAX_HEAD_BYTES:
                 self._buffer = buffer
                 if len(buffer) > MAX_HEAD_BYTES:
                     self.fail(BadResponse("The upstream's head is larger than 256 KiB.", written=True))

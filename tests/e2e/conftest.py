@@ -41,3 +41,4 @@ async def relay(request: pytest.FixtureRequest, all_relays: Relays) -> AsyncIter
     yield relay
     await relay.hang_up()
     assert not relay.upstream.failures, relay.upstream.failures
+    assert relay._daemon is None or not (faults := relay._daemon.faults()), faults

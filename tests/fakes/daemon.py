@@ -38,6 +38,7 @@ class Daemon:
         self.process = process
         self.host = ""
         self.port = 0
+        self._read_to = 0
 
     @classmethod
     def launch(
@@ -98,6 +99,15 @@ class Daemon:
 
     def log(self) -> str:
         return (self.folder / "stderr").read_text(errors="replace")
+
+    def faults(self) -> list[str]:
+        """Lines with a traceback since the last call: nothing that a peer does is a fault of ours."""
+        path = self.folder / "stderr"
+        with path.open("rb") as file:
+            file.seek(self._read_to)
+            new = file.read()
+        self._read_to += len(new)
+        return [line for line in new.decode(errors="replace").splitlines() if "Traceback" in line]
 
     def events(self) -> list[dict[str, object]]:
         """The event log so far; half a line at its end is left for the next time."""
