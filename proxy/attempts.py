@@ -50,15 +50,17 @@ class Attempts:
 
     async def run(self, raw: list[Field]) -> bool:
         """Make the attempts and relay the answer. Returns whether the client's connection can be used again."""
-        if self._incoming.complete:
+        if self._incoming.at_once:
             return await self._attempt(raw)
-        # The body is still coming: it streams beside the wait for the answer, which may arrive first.
+        # The body is large, or still coming: it streams beside the wait for the answer, which may arrive first.
         keep = False
         async with asyncio.TaskGroup() as group:
             pump: asyncio.Task[None] | None = None
 
             def start_pump(connection: Connection) -> None:
                 nonlocal pump
+                if pump is not None:
+                    pump.cancel()  # of an attempt that was refused
                 pump = group.create_task(self._incoming.pump(connection), name="upload")
 
             error: ProxyError | None = None
@@ -68,7 +70,7 @@ class Attempts:
                 error = exc
             if pump is not None and not pump.done():
                 pump.cancel()
-                keep = False
+                keep = keep and self._incoming.complete
         if error is not None:
             raise error
         return keep
@@ -104,8 +106,8 @@ class Attempts:
                 fields,
                 chunked=incoming.chunked,
             ),
-            incoming.framed(),
-            upload=not incoming.complete,
+            incoming.framed() if start_pump is None else (),
+            upload=start_pump is not None,
         )
         if start_pump is not None:
             start_pump(connection)

@@ -7,7 +7,7 @@ from typing import Any, cast
 from aiohttp import web
 
 from proxy.daemon import Daemon
-from proxy.errors import BadRequest, BadTarget, ProxyError, Stopping, UpgradeRefused
+from proxy.errors import BadRequest, BadTarget, ClientGone, ProxyError, Stopping, UpgradeRefused
 from proxy.exchange import Exchange
 from proxy.forward import Forward
 from proxy.gateway import paths
@@ -56,6 +56,8 @@ class Edge:
         self.quiet.clear()
         try:
             answer = await self._serve(request, connection)
+        except ClientGone:
+            return CLOSED
         except ProxyError as error:
             return self._refuse(request, error)
         except asyncio.CancelledError:

@@ -61,6 +61,13 @@ class BodyTooLarge(ClientError):
     code = "body_too_large"
 
 
+class ClientGone(ClientError):
+    """The client left while it was sending; there is nobody to answer. The status is for logs (nginx's 499)."""
+
+    status = 499
+    code = "client_gone"
+
+
 class UpgradeRefused(ClientError):
     """WebSocket is not spoken here; clients fall back to plain HTTP at once on a 426."""
 

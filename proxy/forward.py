@@ -14,7 +14,7 @@ from proxy.attempts import Attempts
 from proxy.conversation import body, ids
 from proxy.conversation.scopes import scope_of
 from proxy.daemon import Daemon
-from proxy.errors import ProxyError
+from proxy.errors import ClientGone, ProxyError
 from proxy.exchange import Exchange
 from proxy.gateway import fields
 from proxy.incoming import Incoming
@@ -63,6 +63,9 @@ class Forward:
                 incoming.read_ready()
                 self._fill(exchange, raw)
             return await attempts.run(raw)
+        except ClientGone:
+            attempts.cancelled()
+            raise
         except ProxyError as error:
             exchange.error = error
             raise

@@ -9,10 +9,12 @@ from typing import Any
 
 from aiohttp import web
 
-from proxy.errors import BadRequest, BodyTooLarge
+from proxy.errors import BadRequest, BodyTooLarge, ClientGone
 from proxy.wire.connection import Connection
 from proxy.wire.framing import LAST_CHUNK, encode_chunk
 
+AT_ONCE_BYTES = 1_048_576
+PIECE_BYTES = 262_144
 CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
 
 
@@ -98,6 +100,8 @@ class Incoming:
                     return
         except web.RequestPayloadError:
             raise BadRequest("The request body ended before its framing says.") from None
+        except ConnectionError:
+            raise ClientGone("The client left while it was sending.") from None
         self.complete = True
 
     def _grow(self, size: int) -> bool:
@@ -106,20 +110,27 @@ class Incoming:
         self._reserved += size
         return True
 
+    @property
+    def at_once(self) -> bool:
+        """Is it here whole, and small enough to be written in one go without holding up the event loop?"""
+        return self.complete and self.size <= AT_ONCE_BYTES
+
     def framed(self) -> list[bytes]:
-        """What is here of the body, as it goes on the wire."""
+        """The whole body as it goes on the wire."""
         if not self.chunked:
             return self.chunks
-        pieces = [encode_chunk(data) for data in self.chunks if data]
-        if self.complete:
-            pieces.append(LAST_CHUNK)
-        return pieces
+        return [*(encode_chunk(data) for data in self.chunks if data), LAST_CHUNK]
 
     async def pump(self, connection: Connection) -> None:
-        """Stream what is still to come to the upstream, no faster than it takes it."""
+        """Stream the body to the upstream, what lies here first, no faster than it is taken."""
         content = self.content
         try:
-            while not content.at_eof():
+            for data in self.chunks:
+                for at in range(0, len(data), PIECE_BYTES):
+                    connection.upload(data[at : at + PIECE_BYTES], chunked=self.chunked)
+                    await connection.drained()
+                    await asyncio.sleep(0)  # encryption takes its time: let the other streams have theirs
+            while not self.complete and not content.at_eof():
                 data = await content.readany()
                 if data:
                     self.size += len(data)
@@ -127,7 +138,7 @@ class Incoming:
                     if connection.backed_up:
                         await connection.drained()
             connection.upload_done(chunked=self.chunked)
-        except web.RequestPayloadError:
+        except (web.RequestPayloadError, ConnectionError):
             connection.abort()
 
     def drop(self) -> None:

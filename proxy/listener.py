@@ -6,7 +6,7 @@ response that was written to the transport already is handed back as a stub.
 
 import asyncio
 import select
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, cast
 
 from aiohttp import web
@@ -78,6 +78,8 @@ class ClientConnection(web.RequestHandler):
         transport = self.transport
         if transport is not None and not request.writer.output_size:
             error = _error_of(status, exc)
+            if isinstance(self._manager, Listener):
+                self._manager.refused(error)
             transport.write(error_answer(error, b"", close=True))
             request.writer.output_size = 1
         self.close()
@@ -100,16 +102,18 @@ class ClientConnection(web.RequestHandler):
 
 
 class Listener(web.Server):
-    """Makes the client connections."""
+    """Makes the client connections. ``refused`` is told what the parser had to refuse."""
+
+    refused: Callable[[ProxyError], None]
 
     def __call__(self) -> web.RequestHandler:
         """One per accepted socket."""
         return ClientConnection(self, loop=self._loop, **self._kwargs)
 
 
-def listener(handler: Any) -> Listener:
+def listener(handler: Any, refused: Callable[[ProxyError], None]) -> Listener:
     """The server, with the limits a gateway's traffic needs; what is beyond them is refused in JSON."""
-    return Listener(
+    made = Listener(
         handler,
         handler_cancellation=True,
         auto_decompress=False,
@@ -119,6 +123,8 @@ def listener(handler: Any) -> Listener:
         max_field_size=MAX_LINE_BYTES,
         read_bufsize=READ_BYTES,
     )
+    made.refused = refused
+    return made
 
 
 def _error_of(status: int, exc: BaseException | None) -> ProxyError:

@@ -62,14 +62,17 @@ class Pour:
         if self._tap is not None:
             self._tap(data)
         if self._connection.receiving:
+            self._write(data)
+
+    def _write(self, data: bytes) -> None:
+        if not self._transport.is_closing():  # the client left a moment ago, and its task is about to hear of it
             self.bytes += len(data)
             self._transport.write(data)
 
     def body(self, data: bytes) -> None:
         """Bytes from the upstream, framing included."""
         if not self._bare:
-            self.bytes += len(data)
-            self._transport.write(data)
+            self._write(data)
 
     def end(self, how: End) -> None:
         """The upstream's body is over."""

@@ -29,6 +29,7 @@ from proxy.insight.redact import Redactor, secrets_in
 from proxy.listener import Listener, listener
 from proxy.logs import log
 from proxy.notify import READY, STOPPING, notify, reloading
+from proxy.process import load_the_rest, loop_trouble
 from proxy.sockets import NotListeningError, listening, raise_file_limit, url_of
 from proxy.upkeep import Upkeep
 
@@ -37,6 +38,7 @@ OK, FAILED, BAD_SETTINGS, PORT_TAKEN = 0, 1, 2, 3
 _BACKLOG = 1024
 _CONFIG_TICK_S = 2.0
 _ABORT_GRACE_S = 1.0
+_ACCEPT_TRIES = 16
 _ARRIVAL_S = 0.2  # a connection that was accepted has its request here by then
 _WARM_AFTER_S = 0.5
 
@@ -98,6 +100,9 @@ class Service:
         self._clock = clock or Clock()
         self._watch = Watch(loaded.file or paths.config_file())
         self._stop = asyncio.Event()
+        self._hurry = asyncio.Event()  # asked to stop twice
+        self._quiet = asyncio.Event()  # of the edge: nothing is being served
+        self._drained = False
         self._servers: list[asyncio.Server] = []
         self._listener: Listener | None = None
         self._runtime_file: Path | None = None
@@ -118,6 +123,7 @@ class Service:
         await upkeep.open()
         edge = Edge(daemon, self._control)
         daemon.in_flight = edge.relaying
+        self._quiet = edge.quiet
         with self._signals():
             async with asyncio.TaskGroup() as group:
                 tasks = upkeep.start(group)
@@ -130,18 +136,24 @@ class Service:
                 await self._drain(daemon, edge)
                 for task in tasks:
                     task.cancel()
-        runtime.withdraw(self._runtime_file)
-        await upkeep.close()
-        daemon.upstream.close()
-        daemon.events.emit("stopped", uptime_ms=round(self._clock.wall_ms() - daemon.started_at))
-        daemon.events.close()
+            self._drained = True
+            runtime.withdraw(self._runtime_file)
+            await upkeep.close()
+            daemon.upstream.close()
+            daemon.events.emit("stopped", uptime_ms=round(self._clock.wall_ms() - daemon.started_at))
+            daemon.events.close()
+            log.close()
         return OK
 
     async def _accept(self, daemon: Daemon, edge: Edge) -> None:
         loop = asyncio.get_running_loop()
-        self._listener = listener(edge.handle)
+        self._listener = listener(edge.handle, daemon.refused)
+        if not self._embedded:
+            loop.set_exception_handler(lambda loop, context: loop_trouble(daemon, loop, context))
         for sock in self._sockets:
-            self._servers.append(await loop.create_server(self._listener, sock=sock, backlog=_BACKLOG))
+            # asyncio tries to accept as often as the backlog is long, with a traceback each when no file is left.
+            self._servers.append(await loop.create_server(self._listener, sock=sock, backlog=_ACCEPT_TRIES))
+            sock.listen(_BACKLOG)
         daemon.address = url_of(self._sockets[0], reachable=True)
         daemon.ready = True
         if not self._embedded:
@@ -164,7 +176,10 @@ class Service:
         """Load what may be needed later, so that an upgrade in place never mixes versions."""
         await asyncio.sleep(_WARM_AFTER_S)
         log.ready()
-        await asyncio.get_running_loop().run_in_executor(None, _load_the_rest)
+        try:
+            await asyncio.get_running_loop().run_in_executor(None, load_the_rest)
+        except Exception as exc:  # noqa: BLE001  (no file or thread is left, say; they are loaded when they are needed)
+            log.warning("what may be needed later could not be loaded yet", reason=type(exc).__name__)
 
     async def _drain(self, daemon: Daemon, edge: Edge) -> None:
         """Accept nothing more, let what runs finish within ``listen.drain_ms``, then abort it."""
@@ -175,12 +190,12 @@ class Service:
         if not self._embedded:
             notify(STOPPING)
         if any(connection not in edge.connections for connection in self._listener.connections):
-            await asyncio.sleep(_ARRIVAL_S)  # we accepted it, so nobody else will serve what it is about to send
+            await _within(self._hurry, _ARRIVAL_S)  # we accepted it, so nobody else will serve what it is about to send
         daemon.stopping = True
         for connection in self._listener.connections:
             if connection not in edge.connections:
                 connection.force_close()
-        if edge.connections:
+        if edge.connections and not self._hurry.is_set():
             await _within(edge.quiet, self._clock.seconds(daemon.settings.listen.drain_ms))
         daemon.aborting = True
         left = list(edge.connections)
@@ -190,12 +205,14 @@ class Service:
             if client.transport is not None:
                 client.transport.abort()
         if edge.connections:
+            edge.quiet.clear()
             await _within(edge.quiet, _ABORT_GRACE_S)
 
     def stop(self) -> None:
-        """Begin to stop; a second call ends the process at once."""
+        """Begin to stop; a second call waits for nobody any more, but what was decided is still saved."""
         if self._stop.is_set():
-            os._exit(FAILED)
+            self._hurry.set()
+            self._quiet.set()
         self._stop.set()
 
     @contextlib.contextmanager
@@ -216,13 +233,18 @@ class Service:
         finally:
             for number in installed:
                 loop.remove_signal_handler(number)
+                if self._drained:  # nothing is left to be told: a late one must not turn a clean end into a kill
+                    signal.signal(number, signal.SIG_IGN)
 
     async def _follow_config(self, daemon: Daemon) -> None:
         """Reload when the settings file changes."""
         while not daemon.stopping:
             await asyncio.sleep(_CONFIG_TICK_S)
-            if self._watch.changed():
-                self._apply_reload()
+            try:
+                if self._watch.changed():
+                    self._apply_reload()
+            except Exception as exc:  # noqa: BLE001  (the settings in force stay)
+                daemon.trouble("settings_not_followed", exc)
 
     def _hang_up(self) -> None:
         """SIGHUP: read the settings again; the watch has seen the file then, too."""
@@ -262,11 +284,3 @@ async def _within(event: asyncio.Event, seconds: float) -> None:
     with contextlib.suppress(TimeoutError):
         async with asyncio.timeout(seconds):
             await event.wait()
-
-
-def _load_the_rest() -> None:
-    import importlib  # noqa: PLC0415
-
-    for name in ("proxy.insight.exposition", "proxy.insight.rendering", "rich"):
-        with contextlib.suppress(ImportError):
-            importlib.import_module(name)

@@ -115,6 +115,8 @@ class Connection(Outgoing):
             self._body_received(data, receiver)
         elif self._head is not None:
             self._gather(data)
+        elif self._broken is not None:
+            self._surplus = True
         elif self._awaiting_head:
             self._head_received(data)
         else:

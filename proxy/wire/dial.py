@@ -12,9 +12,10 @@ import aiohappyeyeballs
 from proxy.errors import ConnectFailed, ConnectTimedOut, NameNotResolved, ProxyError, TlsFailed
 from proxy.wire.connection import Connection
 
-# A dead path is noticed by the kernel, not by a deadline of ours: half a minute of silence, then three probes.
+# A dead path is noticed by the kernel, not by a deadline of ours: half a minute of silence, then three probes. The
+# user timeout is for bytes under way; it also ends an upload that the peer leaves unread, so it is long.
 _KEEPALIVE = (("TCP_KEEPIDLE", 30), ("TCP_KEEPALIVE", 30), ("TCP_KEEPINTVL", 10), ("TCP_KEEPCNT", 3))
-_USER_TIMEOUT_MS = 60_000
+_USER_TIMEOUT_MS = 900_000
 _EYEBALLS_DELAY_S = 0.25  # RFC 8305's recommended connection attempt delay
 _MAX_CONNECT_ANSWER = 16_384
 

@@ -1,0 +1,30 @@
+"""What concerns the daemon's process as a whole: modules loaded ahead of time, and what no task could be told."""
+
+import asyncio
+import contextlib
+import errno
+import importlib
+from typing import Any
+
+from proxy.daemon import Daemon
+
+_FILES_QUIET_S = 60.0
+_NO_FILES = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM})
+_LATER = ("proxy.insight.exposition", "proxy.insight.rendering", "rich")
+
+
+def loop_trouble(daemon: Daemon, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+    """What the event loop could not give to anybody. Too few files are said once, not with every attempt."""
+    exc = context.get("exception")
+    if isinstance(exc, OSError) and exc.errno in _NO_FILES:
+        daemon.problem("files", "No more files can be opened: connections wait. Raise the limit (ulimit -n).")
+        loop.call_later(_FILES_QUIET_S, daemon.problem, "files", None)
+        return
+    loop.default_exception_handler(context)
+
+
+def load_the_rest() -> None:
+    """Import what serving may need one day, so that an upgrade in place never mixes two versions."""
+    for name in _LATER:
+        with contextlib.suppress(ImportError):
+            importlib.import_module(name)
