@@ -48,7 +48,7 @@ async def test_a_drained_daemon_leaves_its_bindings_and_unused_spares_in_the_fil
 
 async def test_sigterm_refuses_new_connections_at_once_and_lets_a_stream_end(tmp_path):
     """The port is free again before the stream is over."""
-    async with relay(tmp_path) as (daemon, upstream):
+    async with relay(tmp_path, listen__drain_ms=8000) as (daemon, upstream):
         case = upstream.case(lambda exchange: ticking(exchange, 30))
         async with await Client.open(daemon.host, daemon.port) as client:
             await client.send(request(case.on(ROUTED)))
