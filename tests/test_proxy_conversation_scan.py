@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from proxy.conversation import scan as scanner
@@ -133,6 +133,7 @@ def spelled(members):
 
 
 @given(pairs, pairs)
+@example([("model", "m"), ("model", [])], [])
 @settings(max_examples=200)
 def test_the_scan_agrees_with_a_parser(front, back):
     """With the middle out of sight, both ends are read as a parser reads them."""

@@ -69,6 +69,8 @@ def _from_start(head: bytes) -> Iterator[tuple[str, bytes]]:
     for match in islice(_FORWARD.finditer(head), TOKENS):
         token = match[0]
         if token in _OPENING:
+            if key is not None and depth == 1:
+                yield key, token  # no text, but the last one of a name counts
             depth += 1
         elif token in _CLOSING:
             depth -= 1
