@@ -5,8 +5,7 @@ import pytest
 from pool.ids import id_digest
 from pool.keeper import Done
 from pool.model import binding_key
-from pool.ports import Batch, Release
-from pool.stores.file import FileStore, read
+from pool.stores.file import read
 from tests.fakes.pool import (
     GO,
     HOUR,
@@ -17,6 +16,7 @@ from tests.fakes.pool import (
     Process,
     fast,
     names,
+    pair,
     refused,
     slow,
     spare,
@@ -29,23 +29,6 @@ KEY = binding_key("c1", GO, MODEL)
 @pytest.fixture
 def path(tmp_path):
     return tmp_path / "state.json"
-
-
-def seed(path, *spares):
-    FileStore(path).commit(Batch((Release(spares),)), NOW)
-
-
-def pair(path, *spares):
-    """Two processes that know of one conversation on spare s1."""
-    seed(path, spare("s1"))
-    one = Process(path)
-    one.turn(wish(), NOW)
-    one.settle(NOW)
-    two = Process(path, NOW + 2_000)
-    for process in (one, two):
-        for another in spares:
-            process.inventory.admit(another)
-    return one, two
 
 
 def test_a_retirement_in_the_file_is_honoured_by_others_within_two_seconds(path):

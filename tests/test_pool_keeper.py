@@ -3,8 +3,7 @@
 import pytest
 
 from pool.model import Source, binding_key
-from pool.ports import Batch, Release
-from pool.stores.file import FileStore, read
+from pool.stores.file import read
 from tests.fakes.pool import (
     GO,
     HOUR,
@@ -14,6 +13,7 @@ from tests.fakes.pool import (
     STOCK,
     Process,
     fast,
+    seed,
     slow,
     spare,
     wish,
@@ -25,10 +25,6 @@ KEY = binding_key("c1", GO, MODEL)
 @pytest.fixture
 def path(tmp_path):
     return tmp_path / "state.json"
-
-
-def seed(path, *spares):
-    FileStore(path).commit(Batch((Release(spares),)), NOW)
 
 
 # -- the life of a process --------------------------------------------------------------------------

@@ -5,8 +5,7 @@ import pytest
 
 from pool.ids import id_digest
 from pool.model import binding_key
-from pool.ports import Batch, Release
-from pool.stores.file import FileStore, read
+from pool.stores.file import read
 from pool.stores.lock import exclusive
 from tests.fakes.pool import (
     GO,
@@ -17,6 +16,8 @@ from tests.fakes.pool import (
     SECOND,
     Process,
     names,
+    pair,
+    seed,
     slow,
     spare,
     wish,
@@ -28,23 +29,6 @@ KEY = binding_key("c1", GO, MODEL)
 @pytest.fixture
 def path(tmp_path):
     return tmp_path / "state.json"
-
-
-def seed(path, *spares):
-    FileStore(path).commit(Batch((Release(spares),)), NOW)
-
-
-def pair(path, *spares):
-    """Two processes that know of one conversation on spare s1."""
-    seed(path, spare("s1"))
-    one = Process(path)
-    one.turn(wish(), NOW)
-    one.settle(NOW)
-    two = Process(path, NOW + 2_000)
-    for process in (one, two):
-        for another in spares:
-            process.inventory.admit(another)
-    return one, two
 
 
 def test_while_the_file_is_locked_routing_goes_on_and_one_line_says_so(path):

@@ -23,6 +23,7 @@ from pool.model import (
     Stock,
     Wish,
 )
+from pool.ports import Batch, Release
 from pool.routes import Routes
 from pool.stores.file import FileStore
 
@@ -137,3 +138,21 @@ class Process:
         start = self.routes.start(a_wish, now)
         self.routes.observe(start, outcome or fast(), now)
         return start
+
+
+def seed(path, *spares):
+    """A state file with free spares."""
+    FileStore(path).commit(Batch((Release(spares),)), NOW)
+
+
+def pair(path, *spares):
+    """Two processes that know of one conversation on spare s1."""
+    seed(path, spare("s1"))
+    one = Process(path)
+    one.turn(wish(), NOW)
+    one.settle(NOW)
+    two = Process(path, NOW + 2_000)
+    for process in (one, two):
+        for another in spares:
+            process.inventory.admit(another)
+    return one, two
