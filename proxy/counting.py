@@ -1,104 +1,108 @@
 """What a finished request adds to the metrics.
 
-Labels are looked up once for each provider, model and source; after that a request pays additions only.
+The series are looked up once for each kind of request and outcome; after that a request pays additions only.
 """
 
+from typing import Final, TypeVar
+
+from pool.model import Source
 from proxy.exchange import Exchange
-from proxy.insight.metrics import Metrics, Series
-from proxy.tap import tokens
+from proxy.insight.metrics import Metrics, Spread
 
-_KEPT = 1024  # meters; a client chooses the model's name
-_KINDS = ("input", "cached", "output")
+_KEPT: Final = 1024  # of each kind of meter; a client chooses the model's name
+_KINDS: Final = ("input", "cached", "output")
+
+Key = TypeVar("Key")
+Value = TypeVar("Value")
 
 
-class Meter:
-    """The series of one provider, model and source of ids."""
+class Traffic:
+    """The series of one provider, API and outcome."""
 
-    __slots__ = ("first_byte", "first_event", "gateway", "starts", "tokens")
+    __slots__ = ("received", "requests", "sent", "took")
 
-    def __init__(self, metrics: Metrics, provider: str, model: str, source: str) -> None:
-        self.starts = metrics.series("route_starts", provider=provider, model=model, source=source)
-        self.first_byte = metrics.series("first_byte_seconds", provider=provider, model=model, source=source)
-        self.first_event = metrics.series("first_event_seconds", provider=provider, model=model, source=source)
-        self.gateway = metrics.series("gateway_upstream_seconds", provider=provider, model=model, source=source)
-        self.tokens = {kind: metrics.series("tokens", provider=provider, model=model, type=kind) for kind in _KINDS}
+    def __init__(self, metrics: Metrics, key: tuple[str, str, int, str, str]) -> None:
+        provider, api, status, kind, blame = key
+        self.requests = metrics.tally("requests", provider=provider, api=api, status=status, kind=kind, blame=blame)
+        self.sent = metrics.tally("request_bytes", provider=provider)
+        self.received = metrics.tally("response_bytes", provider=provider)
+        self.took = metrics.spread("request_seconds", provider=provider)
+
+
+class Routed:
+    """The series of one provider, model, source of ids, and rule by which a conversation was recognised."""
+
+    __slots__ = ("first_byte", "first_event", "gateway", "matches", "starts", "tokens")
+
+    def __init__(self, metrics: Metrics, provider: str, model: str, source: str, match: str) -> None:
+        self.starts = metrics.tally("route_starts", provider=provider, model=model, source=source)
+        self.matches = metrics.tally("route_matches", match=match)
+        self.first_byte = metrics.spread("first_byte_seconds", provider=provider, model=model, source=source)
+        self.first_event = metrics.spread("first_event_seconds", provider=provider, model=model, source=source)
+        self.gateway = metrics.spread("gateway_upstream_seconds", provider=provider, model=model, source=source)
+        self.tokens = {kind: metrics.tally("tokens", provider=provider, model=model, type=kind) for kind in _KINDS}
 
 
 class Counting:
     """Counts requests into one ``Metrics``."""
 
-    def __init__(self, metrics: Metrics) -> None:
+    def __init__(self, metrics: Metrics, origin: str) -> None:
         self._metrics = metrics
-        self._meters: dict[tuple[str, str, str], Meter] = {}
-        self._providers: dict[str, tuple[Series, Series, Series]] = {}
-        self._outcomes: dict[tuple[str, str, int, str, str], Series] = {}
-        self._matches: dict[str, Series] = {}
-        self._overhead = metrics.series("overhead_seconds")
+        self._traffic: dict[tuple[str, str, int, str, str], Traffic] = {}
+        self._routed: dict[tuple[str, str, Source, str], Routed] = {}
+        self._overhead: Spread = metrics.spread("overhead_seconds")
+        self._opened = metrics.tally("upstream_connections_opened", origin=origin)
+        self._connect = metrics.spread("upstream_connect_seconds", origin=origin)
+        self.reused = metrics.tally("upstream_connections_reused", origin=origin)
+
+    def connected(self, took_ms: float) -> None:
+        """Count a new connection to the upstream."""
+        self._opened.value += 1
+        self._connect.add(took_ms)
 
     def request(self, exchange: Exchange, ended_ms: float) -> None:
         """Count one request that is over."""
-        metrics, provider = self._metrics, exchange.target.provider
-        metrics.add(self._outcome(exchange))
-        sent, received, took = self._providers.get(provider) or self._provider(provider)
-        metrics.add(sent, exchange.bytes_in)
-        metrics.add(received, exchange.bytes_out)
-        metrics.record(took, ended_ms - exchange.began_ms)
-        if exchange.start is not None:
-            self._routed(exchange, provider, exchange.model or "", exchange.start.source.value)
-
-    def _routed(self, exchange: Exchange, provider: str, model: str, source: str) -> None:
-        metrics = self._metrics
-        meter = self._meters.get((provider, model, source)) or self._meter(provider, model, source)
-        metrics.add(meter.starts)
-        metrics.add(self._match(exchange.match or ""))
-        if exchange.sent_ms:
-            metrics.record(self._overhead, exchange.sent_ms - exchange.began_ms)
-        if exchange.head_ms is not None:
-            metrics.record(meter.first_byte, exchange.head_ms - exchange.began_ms)
-        if exchange.signals is not None and exchange.signals.upstream_ms is not None:
-            metrics.record(meter.gateway, exchange.signals.upstream_ms)
-        if exchange.replayed:
-            good = exchange.verdict is not None and exchange.verdict.kind == "ok"
-            metrics.count("replays", provider=provider, model=model, result="ok" if good else "refused")
-        tap = exchange.tap
-        if tap is None:
-            return
-        if tap.stream and tap.first_semantic_ms is not None:
-            metrics.record(meter.first_event, tap.first_semantic_ms - exchange.began_ms)
-        if tap.usage is not None:
-            for kind, count in tokens(tap.usage).items():
-                metrics.add(meter.tokens[kind], count)
-
-    def _outcome(self, exchange: Exchange) -> Series:
         verdict, error, target = exchange.verdict, exchange.error, exchange.target
-        kind, blame = (verdict.kind, verdict.blame.value) if verdict is not None else ("none", "none")
         status = exchange.status or (error.status if error is not None else 0)
+        kind, blame = (verdict.kind, verdict.blame) if verdict is not None else ("none", "none")
         key = (target.provider, target.api, status, kind, blame)
-        found = self._outcomes.get(key)
-        if found is None:
-            found = self._outcomes[key] = self._metrics.series(
-                "requests", provider=target.provider, api=target.api, status=status, kind=kind, blame=blame
-            )
-        return found
+        traffic = self._traffic.get(key)
+        if traffic is None:
+            traffic = _put(self._traffic, key, Traffic(self._metrics, (*key[:4], str(blame))))
+        traffic.requests.value += 1
+        traffic.sent.value += exchange.bytes_in
+        traffic.received.value += exchange.bytes_out
+        traffic.took.add(ended_ms - exchange.began_ms)
+        if exchange.start is not None:
+            self._route(exchange, exchange.start.source)
 
-    def _provider(self, provider: str) -> tuple[Series, Series, Series]:
-        made = self._providers[provider] = (
-            self._metrics.series("request_bytes", provider=provider),
-            self._metrics.series("response_bytes", provider=provider),
-            self._metrics.series("request_seconds", provider=provider),
-        )
-        return made
+    def _route(self, exchange: Exchange, source: Source) -> None:
+        key = (exchange.target.provider, exchange.model or "", source, exchange.match or "")
+        routed = self._routed.get(key)
+        if routed is None:
+            routed = _put(self._routed, key, Routed(self._metrics, key[0], key[1], source.value, key[3]))
+        routed.starts.value += 1
+        routed.matches.value += 1
+        began = exchange.began_ms
+        if exchange.sent_ms:
+            self._overhead.add(exchange.sent_ms - began)
+        if exchange.head_ms is not None:
+            routed.first_byte.add(exchange.head_ms - began)
+        signals = exchange.signals
+        if signals is not None and signals.upstream_ms is not None:
+            routed.gateway.add(signals.upstream_ms)
+        if exchange.replayed:
+            result = "ok" if exchange.verdict is not None and exchange.verdict.kind == "ok" else "refused"
+            self._metrics.count("replays", provider=key[0], model=key[1], result=result)
+        tap = exchange.tap
+        if tap is not None and tap.stream and tap.first_semantic_ms is not None:
+            routed.first_event.add(tap.first_semantic_ms - began)
+        for name, count in exchange.tokens.items():
+            routed.tokens[name].value += count
 
-    def _match(self, match: str) -> Series:
-        found = self._matches.get(match)
-        if found is None:
-            if len(self._matches) >= _KEPT:
-                self._matches.clear()
-            found = self._matches[match] = self._metrics.series("route_matches", match=match)
-        return found
 
-    def _meter(self, provider: str, model: str, source: str) -> Meter:
-        if len(self._meters) >= _KEPT:
-            self._meters.clear()
-        made = self._meters[provider, model, source] = Meter(self._metrics, provider, model, source)
-        return made
+def _put(table: dict[Key, Value], key: Key, value: Value) -> Value:
+    if len(table) >= _KEPT:
+        table.clear()
+    table[key] = value
+    return value

@@ -1,7 +1,8 @@
 """The parts of a running daemon and the settings they obey. Everything else reads them here; nothing is global."""
 
+import asyncio
 import urllib.request
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -13,11 +14,13 @@ from pool.keeper import Keeper
 from pool.model import Note, Start
 from pool.ports import Store
 from pool.routes import Routes
+from proxy import tap
 from proxy.conversation.registry import Registry
 from proxy.conversation.rules import NO_RULES, Rules
 from proxy.counting import Counting
 from proxy.errors import ProxyError
 from proxy.exchange import Exchange
+from proxy.gateway import signals
 from proxy.gateway.fields import has_session_field
 from proxy.gateway.paths import Target, base_path
 from proxy.guard import Guard
@@ -60,11 +63,12 @@ class Daemon:
     problems: dict[str, str] = field(default_factory=dict)  # what is wrong, by part, for status and ready
     in_flight: set[Any] = field(default_factory=set)
     refresh: Callable[[], None] | None = None  # asks the refill for a cycle now; set by upkeep
+    tasks: asyncio.TaskGroup | None = None  # the parent of every task of a request; set by serve
     search: Callable[[Start], Awaitable[Start]] | None = None  # the budgeted acquisition; set by upkeep
 
     def __post_init__(self) -> None:
         self.started_at = self.clock.wall_ms()
-        self.counting = Counting(self.metrics)
+        self.counting = Counting(self.metrics, self.upstream.origin.host_field.decode("latin-1"))
         self.buffers = Buffers(self.settings.listen.max_buffered_bytes)
         self._compile(self.settings)
 
@@ -99,6 +103,11 @@ class Daemon:
         self.keeper.reconfigure(loaded.settings)
         self.targets.reconfigure(loaded.settings)
         self.prober.reconfigure(loaded.settings)
+
+    def spawn(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+        """A task for what has to wait. It must not raise: it would take the daemon along."""
+        assert self.tasks is not None
+        return self.tasks.create_task(work)
 
     def routed(self, target: Target) -> bool:
         """Does this target get a conversation's id? By API and provider; ``routing.mode = off`` routes nothing."""
@@ -188,6 +197,7 @@ def upstream_of(settings: Settings, clock: Clock) -> Upstream:
         keepalive_ms=section.keepalive_ms,
         ca_file=Path(section.ca_file) if section.ca_file is not None else None,
         proxy=proxy_of(settings),
+        asked=signals.FIELDS | tap.FIELDS,
     )
 
 

@@ -1,6 +1,6 @@
 """What is known of one request while it passes: facts only, filled in by each step and read by ``settle``."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from pool.model import Start
 from proxy.conversation.body import BodyFacts
@@ -24,14 +24,13 @@ class Exchange:
     began_ms: float
     method: bytes
     target: Target
-    token_scope: str | None = None  # the name of the listener token that was used
-    origin: bytes | None = None  # a page of listen.allowed_origins that asks
     routed: bool = False
     scope: str = ""
     facts: BodyFacts | None = None
     resolved: Resolved | None = None
     match: str | None = None
     start: Start | None = None
+    filled: bytes | None = None  # the session that was put into a request that is not routed and had none
     rewrote: bool = False  # the session fields that left are not the client's own
     bypassed: bool = False  # the client's own fields are sent: the provider is bypassed, or this is the way-out replay
     attempts: int = 0
@@ -45,6 +44,7 @@ class Exchange:
     signals: Signals | None = None
     refusal: Refusal | None = None
     tap: Tap | None = None
+    tokens: dict[str, int] = field(default_factory=dict)  # used by the answer, by kind
     bytes_out: int = 0
     ended: Ended | None = None
     error: ProxyError | None = None

@@ -1,13 +1,13 @@
 """The pour: a body's bytes written to the client as they come, framing unchanged, without waking a task.
 
-It ends in exactly one way, and the first to say so wins: complete or truncated (the upstream), client gone (the
-handler's cancellation), stopped (a limit the user set, or the end of a shutdown's grace). Its callbacks never judge,
-settle, release, replay or raise.
+It ends in exactly one way, and the first to say so wins: complete or truncated (the upstream), client gone (its
+connection is lost), stopped (a limit the user set, or the end of a shutdown's grace).
 """
 
 import asyncio
 import socket
 import struct
+from collections.abc import Callable
 from enum import StrEnum
 
 from proxy.wire.connection import Connection
@@ -34,14 +34,22 @@ _OF_UPSTREAM = {End.COMPLETE: Ended.COMPLETE, End.TRUNCATED: Ended.TRUNCATED}
 class Pour:
     """The receiver of one body. ``bare`` writes the entity without its chunk framing, for HTTP/1.0 clients."""
 
-    __slots__ = ("_bare", "_connection", "_tap", "_transport", "_waiter", "bytes", "ended")
+    __slots__ = ("_bare", "_connection", "_done", "_tap", "_transport", "bytes", "ended")
 
-    def __init__(self, transport: asyncio.Transport, connection: Connection, tap: Sink | None, *, bare: bool) -> None:
+    def __init__(
+        self,
+        transport: asyncio.Transport,
+        connection: Connection,
+        tap: Sink | None,
+        done: Callable[[], None],
+        *,
+        bare: bool,
+    ) -> None:
         self._transport = transport
         self._connection = connection
         self._tap = tap
         self._bare = bare
-        self._waiter: asyncio.Future[None] | None = None
+        self._done = done
         self.bytes = 0
         self.ended: Ended | None = None
 
@@ -79,18 +87,10 @@ class Pour:
         self.stop(_OF_UPSTREAM[how])
 
     def stop(self, how: Ended) -> None:
-        """Record how it ended, if nothing else was first, and wake the task."""
+        """Record how it ended, if nothing else was first, and say so."""
         if self.ended is None:
             self.ended = how
-        if self._waiter is not None and not self._waiter.done():
-            self._waiter.set_result(None)
-
-    async def wait(self) -> Ended:
-        """Wait for the end. The outcome is kept beside the future, which a cancelled task cancels too."""
-        while self.ended is None:
-            self._waiter = asyncio.get_running_loop().create_future()
-            await self._waiter
-        return self.ended
+            self._done()
 
     def pause(self) -> None:
         """The client takes no more: neither do we."""
@@ -103,19 +103,17 @@ class Pour:
             self._connection.resume_reading()
 
 
-async def cut(transport: asyncio.Transport, *, framed: bool) -> None:
-    """End a broken answer so that the client cannot take it for a whole one.
+async def cut(transport: asyncio.Transport) -> None:
+    """End a broken answer that has no framing so that the client cannot take it for a whole one.
 
-    With framing it is enough to close: the missing end shows. Without framing (a close-delimited body, an HTTP/1.0
-    client) an orderly close would look complete: what is unsent is drained for up to a second, then comes a reset.
+    With framing it is enough to close: the missing end shows. Without it (a close-delimited body, an HTTP/1.0 client)
+    an orderly close would look complete: what is unsent is drained for up to a second, then comes a reset.
     """
-    if framed or transport.is_closing():
-        return
     waited = 0.0
     while transport.get_write_buffer_size() and waited < _DRAIN_BOUND_S and not transport.is_closing():
         await asyncio.sleep(_DRAIN_STEP_S)
         waited += _DRAIN_STEP_S
     sock = transport.get_extra_info("socket")
-    if sock is not None:
+    if sock is not None and not transport.is_closing():
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
     transport.abort()

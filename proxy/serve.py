@@ -24,12 +24,12 @@ from pool.clock import Clock
 from proxy import runtime
 from proxy.build import build
 from proxy.daemon import Daemon
-from proxy.edge import Control, Edge
+from proxy.edge import Edge
 from proxy.insight.redact import Redactor, secrets_in
-from proxy.listener import Listener, listener
 from proxy.logs import log
 from proxy.notify import READY, STOPPING, notify, reloading
-from proxy.process import load_the_rest, loop_trouble
+from proxy.pages import Control, Pages
+from proxy.process import load_the_rest, loop_trouble, spare_the_collector
 from proxy.sockets import NotListeningError, listening, raise_file_limit, url_of
 from proxy.upkeep import Upkeep
 
@@ -104,7 +104,6 @@ class Service:
         self._quiet = asyncio.Event()  # of the edge: nothing is being served
         self._drained = False
         self._servers: list[asyncio.Server] = []
-        self._listener: Listener | None = None
         self._runtime_file: Path | None = None
         self.daemon: Daemon | None = None
         self.accepting = asyncio.Event()
@@ -121,11 +120,13 @@ class Service:
         upkeep = Upkeep(daemon)
         daemon.search = upkeep.search
         await upkeep.open()
-        edge = Edge(daemon, self._control)
+        edge = Edge(daemon, Pages(daemon, self._control))
         daemon.in_flight = edge.relaying
+        upkeep.clients = edge.expire
         self._quiet = edge.quiet
         with self._signals():
             async with asyncio.TaskGroup() as group:
+                daemon.tasks = group
                 tasks = upkeep.start(group)
                 if self._reload is not None:
                     tasks.append(group.create_task(self._follow_config(daemon), name="ocpool_config"))
@@ -147,12 +148,11 @@ class Service:
 
     async def _accept(self, daemon: Daemon, edge: Edge) -> None:
         loop = asyncio.get_running_loop()
-        self._listener = listener(edge.handle, daemon.refused)
         if not self._embedded:
             loop.set_exception_handler(lambda loop, context: loop_trouble(daemon, loop, context))
         for sock in self._sockets:
             # asyncio tries to accept as often as the backlog is long, with a traceback each when no file is left.
-            self._servers.append(await loop.create_server(self._listener, sock=sock, backlog=_ACCEPT_TRIES))
+            self._servers.append(await loop.create_server(edge, sock=sock, backlog=_ACCEPT_TRIES))
             sock.listen(_BACKLOG)
         daemon.address = url_of(self._sockets[0], reachable=True)
         daemon.ready = True
@@ -180,33 +180,32 @@ class Service:
             await asyncio.get_running_loop().run_in_executor(None, load_the_rest)
         except Exception as exc:  # noqa: BLE001  (no file or thread is left, say; they are loaded when they are needed)
             log.warning("what may be needed later could not be loaded yet", reason=type(exc).__name__)
+        spare_the_collector()
 
     async def _drain(self, daemon: Daemon, edge: Edge) -> None:
         """Accept nothing more, let what runs finish within ``listen.drain_ms``, then abort it."""
         daemon.ready = False
         for server in self._servers:
             server.close()
-        assert self._listener is not None
         if not self._embedded:
             notify(STOPPING)
-        if any(connection not in edge.connections for connection in self._listener.connections):
+        if len(edge.clients) > len(edge.relaying):
             await _within(self._hurry, _ARRIVAL_S)  # we accepted it, so nobody else will serve what it is about to send
         daemon.stopping = True
-        for connection in self._listener.connections:
-            if connection not in edge.connections:
-                connection.force_close()
-        if edge.connections and not self._hurry.is_set():
+        for client in edge.clients - edge.relaying:
+            client.close()
+        if edge.relaying and not self._hurry.is_set():
             await _within(edge.quiet, self._clock.seconds(daemon.settings.listen.drain_ms))
         daemon.aborting = True
-        left = list(edge.connections)
+        left = list(edge.relaying)
         if left:
             log.warning("aborting what did not finish within listen.drain_ms", requests=len(left))
+        edge.quiet.clear()
         for client in left:
-            if client.transport is not None:
-                client.transport.abort()
-        if edge.connections:
-            edge.quiet.clear()
+            client.abort()
+        if left:
             await _within(edge.quiet, _ABORT_GRACE_S)
+        edge.pages.close()
 
     def stop(self) -> None:
         """Begin to stop; a second call waits for nobody any more, but what was decided is still saved."""

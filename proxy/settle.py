@@ -3,16 +3,18 @@
 It runs in the task's ``finally``: it never raises and never waits.
 """
 
+from functools import partial
+
 from pool.model import Latency, Outcome
 from proxy.daemon import Daemon
 from proxy.errors import BadResponse, ConnectFailed, ConnectTimedOut, NameNotResolved, ProxyError, TlsFailed
 from proxy.exchange import Exchange
 from proxy.gateway import refusals
 from proxy.gateway.refusals import RefusalKind
-from proxy.insight.redact import digest
+from proxy.line import facts_of
 from proxy.pour import Ended
 from proxy.tap import tokens
-from proxy.verdict import End, Seen, Stage, Verdict, judge
+from proxy.verdict import End, Seen, Stage, Verdict, judge, whole
 from proxy.wayout import Sent
 
 # How long a limit that names no window keeps probes away.
@@ -20,6 +22,7 @@ _LIMIT_PAUSE_MS = 60_000.0
 # Wall and monotonic time that differ by more: the machine slept, and what was measured means nothing.
 _SUSPEND_MS = 2_000.0
 
+_ACCEPTED = frozenset({"ok", "empty", "client_gone", "truncated"})
 _NOT_WRITTEN = (ConnectFailed, ConnectTimedOut, NameNotResolved)
 
 
@@ -34,73 +37,76 @@ def stage_of(error: ProxyError) -> Stage:
 
 def verdict_of(exchange: Exchange, session_header: str) -> Verdict | None:
     """The verdict on the last attempt, from what was seen of it; None where the upstream was never asked."""
-    ended = exchange.ended
+    ended, status, tap = exchange.ended, exchange.status, exchange.tap
     if exchange.error is not None:
         return judge(Seen(stage_of(exchange.error))) if exchange.attempts else None
-    if ended is None or (exchange.status is None and ended is Ended.COMPLETE):
+    if ended is None:
         return None
-    tap = exchange.tap
+    if status is None:
+        return None if ended is Ended.COMPLETE else judge(Seen(Stage.NO_HEAD, end=End(ended.value)))
     in_stream = False
-    if exchange.status is None:
-        return judge(Seen(Stage.NO_HEAD, end=End(ended.value)))
     if exchange.refusal is None and tap is not None:
-        if exchange.status >= 400:
+        if status >= 400:
             fields = exchange.head.fields if exchange.head is not None else []
-            exchange.refusal = refusals.read(exchange.status, fields, tap.body, exchange.at, session_header)
+            exchange.refusal = refusals.read(status, fields, tap.body, exchange.at, session_header)
         else:
             tap.close()
+            exchange.tokens = tokens(tap.usage)
             if tap.error is not None:
                 exchange.refusal = refusals.in_stream_error(tap.error, session_header)
                 in_stream = exchange.refusal is not None
+    semantic = tap is None or tap.first_semantic_ms is not None
+    if ended is Ended.COMPLETE and exchange.refusal is None and 200 <= status < 300:
+        return whole(semantic=semantic or not exchange.stream)
     return judge(
         Seen(
             Stage.POURED,
-            exchange.status,
+            status,
             End(ended.value),
             exchange.refusal,
             error_in_stream=in_stream,
-            semantic=tap is None or tap.first_semantic_ms is not None,
+            semantic=semantic,
             stream=exchange.stream,
             rewrote=exchange.rewrote,
         )
     )
 
 
-def observe(daemon: Daemon, exchange: Exchange) -> None:
+def observe(daemon: Daemon, exchange: Exchange, now: int) -> None:
     """Tell the pool what became of one attempt, and log what it decided."""
-    start, verdict, resolved = exchange.start, exchange.verdict, exchange.resolved
-    if start is None or verdict is None or resolved is None or exchange.attempts == 0:
+    start, verdict = exchange.start, exchange.verdict
+    if start is None or verdict is None or exchange.resolved is None or exchange.attempts == 0:
         return
-    now = daemon.clock.wall_ms()
     for note in daemon.routes.observe(start, outcome_of(daemon, exchange, verdict, now), now):
         daemon.note(note, exchange)
 
 
 def outcome_of(daemon: Daemon, exchange: Exchange, verdict: Verdict, now: int) -> Outcome:
     """The pool's view of an attempt, with HTTP read out of it."""
-    status, refusal, signals = exchange.status, exchange.refusal, exchange.signals
+    status, refusal, signals, resolved = exchange.status, exchange.refusal, exchange.signals, exchange.resolved
     elapsed = daemon.clock.mono_ms() - exchange.sent_ms
-    suspended = abs((now - exchange.sent_at) - elapsed) > _SUSPEND_MS * daemon.clock.scale
-    side = exchange.resolved is not None and exchange.resolved.side
     latency_ms, latency = _latency(exchange, elapsed)
-    pause_ms = refusal.retry_after_ms if refusal is not None else None
-    if refusal is not None and refusal.kind is RefusalKind.LIMIT and pause_ms is None:
-        pause_ms = _LIMIT_PAUSE_MS
+    judged = exchange.stream and latency_ms is not None and (resolved is None or not resolved.side)
+    if judged:  # but for a suspend in between
+        judged = abs((now - exchange.sent_at) - elapsed) <= _SUSPEND_MS * daemon.clock.scale
+    pause_ms = None
+    if refusal is not None:
+        pause_ms = refusal.retry_after_ms
+        if refusal.kind is RefusalKind.LIMIT and pause_ms is None:
+            pause_ms = _LIMIT_PAUSE_MS
     return Outcome(
         verdict.blame,
-        accepted=status is not None
-        and 200 <= status < 300
-        and verdict.kind in {"ok", "empty", "client_gone", "truncated"},
-        judged=exchange.stream and not side and not suspended and latency_ms is not None,
-        refused=verdict.retires,
-        replayed=exchange.replayed,
-        unauthorized=refusal is not None and refusal.kind is RefusalKind.AUTH,
-        latency_ms=latency_ms,
-        latency=latency,
-        uncached_tokens=_uncached(exchange),
-        request_bytes=exchange.bytes_in,
-        endpoint=signals.endpoint if signals is not None else None,
-        pause_ms=pause_ms,
+        status is not None and 200 <= status < 300 and verdict.kind in _ACCEPTED,
+        judged,
+        verdict.retires,
+        exchange.replayed,
+        refusal is not None and refusal.kind is RefusalKind.AUTH,
+        latency_ms,
+        latency,
+        _uncached(exchange.tokens),
+        exchange.bytes_in,
+        signals.endpoint if signals is not None else None,
+        pause_ms,
     )
 
 
@@ -116,100 +122,37 @@ def _latency(exchange: Exchange, elapsed: float) -> tuple[float | None, Latency]
     return None, Latency.UPSTREAM
 
 
-def _uncached(exchange: Exchange) -> int | None:
-    if exchange.tap is None:
-        return None
-    used = tokens(exchange.tap.usage)
+def _uncached(used: dict[str, int]) -> int | None:
     return used["input"] - used.get("cached", 0) if "input" in used else None
 
 
 def settle(daemon: Daemon, exchange: Exchange) -> None:
     """Everything that follows from a finished request."""
     try:
-        ended_ms = daemon.clock.mono_ms()
-        if exchange.resolved is not None:
+        ended_ms, now = daemon.clock.mono_ms(), daemon.clock.wall_ms()
+        resolved = exchange.resolved
+        if resolved is not None:
             completed = exchange.ended is Ended.COMPLETE and exchange.status is not None and exchange.status < 300
-            daemon.registry.done(exchange.resolved, daemon.clock.wall_ms(), completed)
+            daemon.registry.done(resolved, now, completed)
         if exchange.verdict is not None:
-            observe(daemon, exchange)
-            _way_out(daemon, exchange)
+            observe(daemon, exchange, now)
+            if exchange.rewrote or exchange.bypassed:
+                _way_out(daemon, exchange, now)
         daemon.counting.request(exchange, ended_ms)
-        _log(daemon, exchange, ended_ms)
+        daemon.events.emit_later("request", partial(facts_of, exchange, ended_ms))
     except Exception as exc:  # noqa: BLE001  (the request is over; its bookkeeping must not break the next)
         daemon.trouble("settle_failed", exc)
 
 
-def _way_out(daemon: Daemon, exchange: Exchange) -> None:
+def _way_out(daemon: Daemon, exchange: Exchange, now: int) -> None:
     """What the answer says about the gateway's contract for the session field."""
-    if not (exchange.rewrote or exchange.bypassed):
-        return
     own = Sent.REPLAYED if exchange.replayed else Sent.OWN
     change = daemon.way_out.settled(
         exchange.target.provider,
         own if exchange.bypassed else Sent.REWRITTEN,
         exchange.status,
         exchange.sent_at,
-        daemon.clock.wall_ms(),
+        now,
     )
     if change is not None:
         daemon.bypass(exchange.target.provider, change)
-
-
-def _log(daemon: Daemon, exchange: Exchange, ended_ms: float) -> None:
-    """The one line of this request."""
-    verdict, start, signals, tap = exchange.verdict, exchange.start, exchange.signals, exchange.tap
-    facts: dict[str, object] = {
-        "request": exchange.id,
-        "method": exchange.method.decode("latin-1"),
-        "provider": exchange.target.provider,
-        "api": exchange.target.api,
-        "status": exchange.status,
-        "ended": exchange.ended.value if exchange.ended is not None else None,
-        "verdict": verdict.kind if verdict is not None else None,
-        "blame": verdict.blame.value if verdict is not None else None,
-        "attempts": exchange.attempts,
-        "bytes_in": exchange.bytes_in,
-        "bytes_out": exchange.bytes_out,
-        "total_ms": round(ended_ms - exchange.began_ms, 1),
-    }
-    if verdict is not None and verdict.code != verdict.kind:
-        facts["code"] = verdict.code
-    if exchange.error is not None:
-        facts["error"] = exchange.error.code
-        facts["status"] = exchange.error.status
-        facts["reason"] = exchange.error.message
-    if exchange.head_ms is not None:
-        facts["ttfb_ms"] = round(exchange.head_ms - exchange.began_ms, 1)
-    if start is not None:
-        facts |= {
-            "conversation": exchange.label,
-            "match": exchange.match,
-            "model": exchange.model,
-            "stream": exchange.stream,
-            "route": start.source.value,
-            "session": digest(start.routed_id),
-        }
-        if exchange.resolved is not None and exchange.resolved.side:
-            facts["side_call"] = True
-    if exchange.replayed:
-        facts["replayed"] = True
-    if exchange.bypassed:
-        facts["bypassed"] = True
-    if signals is not None:
-        facts |= {
-            name: value
-            for name, value in (
-                ("upstream_ms", signals.upstream_ms),
-                ("endpoint", signals.endpoint),
-                ("log_id", signals.log_id),
-            )
-            if value is not None
-        }
-    if tap is not None:
-        if tap.stream and tap.first_semantic_ms is not None:
-            facts["first_event_ms"] = round(tap.first_semantic_ms - exchange.began_ms, 1)
-        facts["events"] = tap.events
-        used = tokens(tap.usage)
-        if used:
-            facts["tokens"] = used
-    daemon.events.emit("request", **facts)

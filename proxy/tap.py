@@ -12,6 +12,8 @@ import orjson
 
 from proxy.wire.head import ResponseHead
 
+FIELDS = frozenset((b"content-type", b"content-encoding"))  # what of a head says how to read its body
+
 _MAX_LINE = 262_144  # a longer line is not read: it is relayed all the same
 _MAX_JSON = 1_048_576
 _PROLOGUE_EVENTS = 64  # events parsed in search of a semantic one, then the next data counts as semantic

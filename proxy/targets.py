@@ -52,6 +52,7 @@ class Targets:
         self._last_path: dict[str, tuple[str, bytes]] = {}
         self._credentials: dict[tuple[str, str], tuple[Field, ...]] = {}
         self._last_scope: dict[str, str] = {}
+        self._latest: tuple[Target, str, Sequence[Field], str] | None = None  # what was remembered last
         self._organisations: dict[str, bytes] = {}  # by digest of the key they came with
         self.reconfigure(settings)
 
@@ -68,8 +69,10 @@ class Targets:
 
     def remember(self, target: Target, model: str, fields: Sequence[Field], scope: str) -> None:
         """Note a live request's path and credential."""
-        if target.api not in ENDINGS:
+        latest = (target, model, fields, scope)
+        if latest == self._latest or target.api not in ENDINGS:
             return
+        self._latest = latest
         place = (target.api, target.upstream.partition(b"?")[0])
         _put(self._paths, (target.provider, model), place, _MOST_PATHS)
         self._last_path[target.provider] = place

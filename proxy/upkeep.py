@@ -38,6 +38,7 @@ class Upkeep:
         self._job: asyncio.Future[Done] | None = None  # the one under way for the state file
         self._began_ms = 0.0
         self._wanted = asyncio.Event()
+        self.clients: Callable[[], None] | None = None  # told with each look around; set by serve
         daemon.refresh = self._hurry
 
     async def open(self) -> None:
@@ -239,6 +240,8 @@ class Upkeep:
                     self._disturbed("address", 0)
                 address = current or address
             daemon.upstream.expire()
+            if self.clients is not None:
+                self.clients()
 
     def _disturbed(self, what: str, gap_ms: int) -> None:
         daemon = self._daemon

@@ -100,7 +100,7 @@ def _ids(document: dict[str, Any]) -> list[tuple[str, str]]:
 
 
 def _ids_in(part: dict[str, Any], prefix: str) -> list[tuple[str, str]]:
-    present = part.keys() & _KEYS
+    present = [key for key in part if key in _KEYS]
     if not present:
         return []
     found = []

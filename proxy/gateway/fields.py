@@ -167,6 +167,14 @@ def rewrite(
     return [field for field in sent if field[1] not in telling or _kind_of(field[0], chosen) != _PLAIN]
 
 
+def depends_on_session(fields: Iterable[tuple[bytes, bytes]], session_header: bytes) -> bool:
+    """Does more than one value depend on the session that ``rewrite`` is given: a parent, or a copy of an id?"""
+    chosen = session_header.lower()
+    kinds = [(_kind_of(name, chosen), value) for name, value in fields]
+    ids = {value for kind, value in kinds if kind in {_CHOSEN, _SESSION} and len(value) >= TELLING_LENGTH}
+    return any(kind == _PARENT or (kind == _PLAIN and value in ids) for kind, value in kinds)
+
+
 def _kind_of(name: bytes, chosen: bytes) -> int:
     """What a field is, by its name as sent; ``chosen`` is the session header in lower case."""
     if len(name) <= _REMEMBERED_NAME:

@@ -5,7 +5,7 @@ W3C grammar, leniently; ``Retry-After`` after RFC 9110, 10.2.3, a date relative 
 """
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from email.utils import mktime_tz, parsedate_tz
 from math import isfinite
 from typing import NamedTuple
@@ -31,7 +31,9 @@ _NAMES = {
     b"x-opencode-log-id": "log_id",
 }
 
-_WAITS = frozenset({b"retry-after", b"retry-after-ms", b"date"})
+_WAITS = frozenset({b"retry-after", b"retry-after-ms"})
+
+FIELDS = frozenset({b"server-timing", b"date", *_NAMES, *_WAITS})
 
 
 class Signals(NamedTuple):
@@ -47,29 +49,37 @@ class Signals(NamedTuple):
     retry_after_ms: float | None = None
 
 
+NOTHING = Signals()
+
+
 def read(fields: Iterable[tuple[bytes, bytes]], now_wall_ms: float | None = None) -> Signals:
     """Read an answer's fields. ``now_wall_ms`` stands in for ``Date`` where the answer has none."""
-    timing: dict[bytes, float] = {}
-    names: dict[str, str] = {}
-    waits: dict[bytes, bytes] = {}
+    noted: dict[bytes, list[bytes]] = {}
     for name, value in fields:
         lower = name.lower()
-        if lower == b"server-timing":
-            for metric, duration in server_timing(value).items():
-                timing.setdefault(metric, duration)
-        elif lower in _NAMES:
-            names.setdefault(_NAMES[lower], _text(value))
-        elif lower in _WAITS:
-            waits.setdefault(lower, value)
+        if lower in FIELDS:
+            noted.setdefault(lower, []).append(value)
+    return read_noted(noted, now_wall_ms)
+
+
+def read_noted(noted: Mapping[bytes, Sequence[bytes]], now_wall_ms: float | None = None) -> Signals:
+    """Read an answer's fields, each of ``FIELDS`` with its values in their order."""
+    timing: dict[bytes, float] = {}
+    for line in noted.get(b"server-timing", ()):
+        timing = server_timing(line) | timing if timing else server_timing(line)
+    names = {name: _text(noted[field][0]) or None for field, name in _NAMES.items() if field in noted}
+    wait = None if _WAITS.isdisjoint(noted) else _wait(noted, now_wall_ms)
+    if not timing and not names and wait is None:
+        return NOTHING
     return Signals(
         timing.get(b"gateway"),
         timing.get(b"upstream"),
         timing.get(b"total"),
-        names.get("endpoint") or None,
-        names.get("upstream_model") or None,
-        names.get("zen_model") or None,
-        names.get("log_id") or None,
-        _wait(waits, now_wall_ms) if waits else None,
+        names.get("endpoint"),
+        names.get("upstream_model"),
+        names.get("zen_model"),
+        names.get("log_id"),
+        wait,
     )
 
 
@@ -98,13 +108,11 @@ def retry_after_ms(fields: Iterable[tuple[bytes, bytes]], now_wall_ms: float | N
     return read(fields, now_wall_ms).retry_after_ms
 
 
-def _wait(waits: dict[bytes, bytes], now_wall_ms: float | None) -> float | None:
-    if len(waits) == 1 and b"date" in waits:
-        return None
-    exact = _number(waits.get(b"retry-after-ms", b"").strip(), _SIGNED)
+def _wait(noted: Mapping[bytes, Sequence[bytes]], now_wall_ms: float | None) -> float | None:
+    exact = _number(_first(noted, b"retry-after-ms"), _SIGNED)
     if exact is not None:
         return _clamp(exact)
-    after = waits.get(b"retry-after", b"").strip()
+    after = _first(noted, b"retry-after")
     seconds = _number(after, _SIGNED)
     if seconds is not None:
         return _clamp(seconds * 1000.0)
@@ -112,9 +120,13 @@ def _wait(waits: dict[bytes, bytes], now_wall_ms: float | None) -> float | None:
     if until is None:
         return None
     # The two dates come from one clock, so ours may be as wrong as it likes.
-    since = _date_ms(waits.get(b"date", b"").strip())
+    since = _date_ms(_first(noted, b"date"))
     since = now_wall_ms if since is None else since
     return None if since is None else _clamp(until - since)
+
+
+def _first(noted: Mapping[bytes, Sequence[bytes]], name: bytes) -> bytes:
+    return noted[name][0].strip() if name in noted else b""
 
 
 def _clamp(wait_ms: float) -> float:

@@ -8,7 +8,7 @@ at most the last ``lines.BATCH_WAIT_SECONDS``.
 from collections import deque
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import orjson
 
@@ -21,6 +21,19 @@ REQUEST = "request"
 RECENT = 256
 
 Event = dict[str, Any]
+
+
+class Noted(NamedTuple):
+    """One event: its facts, or what can tell them."""
+
+    at: int
+    event: str
+    facts: Event | Callable[[], Event]
+
+    def line(self) -> Event:
+        """The whole event as it is written, not yet masked."""
+        facts = self.facts() if callable(self.facts) else self.facts
+        return {"at": self.at, "event": self.event, **facts}
 
 
 class EventLog:
@@ -46,11 +59,11 @@ class EventLog:
         warn: Callable[[str], object] | None = None,
     ) -> None:
         self.path = path
-        self.recent: deque[Event] = deque(maxlen=RECENT)
+        self.recent: deque[Noted] = deque(maxlen=RECENT)
         self.redactor = redactor or Redactor()
         self._now = clock.wall_ms
         self._warn = warn
-        self._writer: LineWriter[Event] | None = None
+        self._writer: LineWriter[Noted] | None = None
         if path is not None:
             self._writer = LineWriter(
                 RotatingFile(path, max_bytes, keep),
@@ -62,20 +75,25 @@ class EventLog:
 
     def emit(self, event: str, /, **facts: object) -> None:
         """Note that something happened. Facts must not be changed afterwards."""
-        line: Event = {"at": self._now(), "event": event}
-        line.update(facts)
-        self.recent.append(line)
+        self._note(Noted(self._now(), event, facts))
+
+    def emit_later(self, event: str, tell: Callable[[], Event]) -> None:
+        """Note that something happened whose facts, settled already, are put together when they are needed."""
+        self._note(Noted(self._now(), event, tell))
+
+    def _note(self, noted: "Noted") -> None:
+        self.recent.append(noted)
         if self._writer is not None:
-            self._writer.put(line)
+            self._writer.put(noted)
 
     def last(self, count: int, event: str | None = None) -> list[Event]:
         """The last events of that name (None: any), newest first, masked."""
         found: list[Event] = []
-        for line in reversed(list(self.recent)):
+        for noted in reversed(list(self.recent)):
             if len(found) == count:
                 break
-            if event is None or line["event"] == event:
-                found.append(self.redactor.facts(line))
+            if event is None or noted.event == event:
+                found.append(self.redactor.facts(noted.line()))
         return found
 
     @property
@@ -93,12 +111,14 @@ class EventLog:
         if self._writer is not None:
             self._writer.close()
 
-    def _line(self, event: Event) -> bytes:
+    def _line(self, noted: "Noted") -> bytes:
+        event: Event = {}
         try:
+            event = noted.line()
             return orjson.dumps(self.redactor.facts(event))
-        except (TypeError, ValueError, RecursionError) as error:  # a lone surrogate, an integer over 64 bits
-            shown = self.redactor.text(ascii({**event}))[:1000]
-            return orjson.dumps({"at": event["at"], "event": "unwritable", "why": str(error), "what": shown})
+        except Exception as error:  # noqa: BLE001 - a lone surrogate, an integer over 64 bits; the thread must live
+            shown = self.redactor.text(ascii(event))[:1000]
+            return orjson.dumps({"at": noted.at, "event": "unwritable", "why": str(error), "what": shown})
 
     def _dropped(self, count: int) -> bytes:
         return orjson.dumps({"at": self._now(), "event": "events_dropped", "count": count})

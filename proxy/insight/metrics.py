@@ -17,7 +17,13 @@ MAX_SERIES = 500  # of one metric: a client chooses the model's name, so it must
 OTHER = "other"
 
 Labels = tuple[tuple[str, object], ...]
-Series = tuple[str, Labels]
+
+
+@dataclass(slots=True)
+class Tally:
+    """One counter's series: add to its value."""
+
+    value: float = 0.0
 
 
 @dataclass(slots=True)
@@ -26,6 +32,12 @@ class Spread:
 
     counts: list[int]
     sum_ms: float = 0.0
+    bounds: tuple[float, ...] = ()
+
+    def add(self, ms: float) -> None:
+        """Note a duration in milliseconds."""
+        self.counts[bisect_left(self.bounds, ms)] += 1
+        self.sum_ms += ms
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,61 +58,51 @@ class Reading:
 
 
 class Metrics:
-    """What is counted. Names and labels are those of the catalog; an unknown name is kept but never shown."""
+    """What is counted. Names and labels are those of the catalog; an unknown name is kept but never shown.
+
+    Who counts often keeps the series and adds to it: then a count is one addition.
+    """
 
     def __init__(self) -> None:
-        self._counts: dict[tuple[str, Labels], float] = {}
+        self._tallies: dict[tuple[str, Labels], Tally] = {}
         self._spreads: dict[tuple[str, Labels], Spread] = {}
         self._series: dict[str, int] = {}
 
     def count(self, name: str, amount: float = 1, /, **labels: object) -> None:
         """Add to a counter. Never raises."""
-        key = (name, tuple(labels.items()))
-        found = self._counts.get(key)
-        if found is None:
-            key = self._admitted(name, labels)
-            found = self._counts.get(key, 0.0)
-        self._counts[key] = found + amount
+        self.tally(name, **labels).value += amount
 
     def observe(self, name: str, ms: float, /, **labels: object) -> None:
         """Note a duration in milliseconds. Never raises."""
+        self.spread(name, **labels).add(ms)
+
+    def tally(self, name: str, /, **labels: object) -> Tally:
+        """The series of a counter with these labels."""
         key = (name, tuple(labels.items()))
-        spread = self._spreads.get(key)
-        if spread is None:
+        found = self._tallies.get(key)
+        if found is None:
             key = self._admitted(name, labels)
-            spread = self._spreads.get(key)
-            if spread is None:
-                spread = self._spreads[key] = Spread([0] * (len(_bounds(name)) + 1))
-        spread.counts[bisect_left(_bounds(name), ms)] += 1
-        spread.sum_ms += ms
+            found = self._tallies.setdefault(key, Tally())
+        return found
 
-    def series(self, name: str, /, **labels: object) -> Series:
-        """The key of a series, for ``add`` and ``record``: its labels need not be put together again."""
+    def spread(self, name: str, /, **labels: object) -> Spread:
+        """The series of a histogram with these labels."""
         key = (name, tuple(labels.items()))
-        known = key in self._spreads or key in self._counts
-        return key if known else self._admitted(name, labels)
-
-    def add(self, series: Series, amount: float = 1) -> None:
-        """Add to a counter whose key is at hand."""
-        self._counts[series] = self._counts.get(series, 0.0) + amount
-
-    def record(self, series: Series, ms: float) -> None:
-        """Note a duration in a series whose key is at hand."""
-        bounds = _bounds(series[0])
-        spread = self._spreads.get(series)
-        if spread is None:
-            spread = self._spreads[series] = Spread([0] * (len(bounds) + 1))
-        spread.counts[bisect_left(bounds, ms)] += 1
-        spread.sum_ms += ms
+        found = self._spreads.get(key)
+        if found is None:
+            key = self._admitted(name, labels)
+            bounds = _bounds(name)
+            found = self._spreads.setdefault(key, Spread([0] * (len(bounds) + 1), bounds=bounds))
+        return found
 
     def snapshot(self) -> Snapshot:
         """A copy of what was counted so far."""
         spreads = {key: Spread(spread.counts.copy(), spread.sum_ms) for key, spread in self._spreads.items()}
-        return Snapshot(self._counts.copy(), spreads)
+        return Snapshot({key: tally.value for key, tally in self._tallies.items()}, spreads)
 
     def undeclared(self) -> set[str]:
         """Names in use that the catalog does not know, or not with these labels: a mistake in the code."""
-        used = {key for series in (self._counts, self._spreads) for key in series}
+        used = {key for series in (self._tallies, self._spreads) for key in series}
         return {name for name, labels in used if not _declared(name, labels)}
 
     def render(self, readings: Iterable[Reading] = ()) -> bytes:

@@ -8,6 +8,7 @@ import hashlib
 import re
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
+from enum import Enum
 from functools import lru_cache
 
 MASK = "[redacted]"
@@ -41,15 +42,25 @@ def digest(value: str | bytes) -> str:
     return hashlib.sha256(raw).hexdigest()[:8]
 
 
-_NUMBERS = frozenset({int, float, bool})
-_SAFE = 2**53
 _MEMO_LENGTH = 64
 _MEMO_SIZE = 4096
 
 
+class _Name(Enum):
+    """What the name of a fact says about its value."""
+
+    PLAIN = 0
+    REQUEST = 1
+    SECRET = 2
+
+
 @lru_cache(maxsize=512)
-def _is_secret_name(name: str) -> bool:
-    return name.lower().replace("-", "_") in _SECRET_NAMES
+def _named(name: object) -> tuple[str, _Name]:
+    """A fact's name as it is shown, and what it says."""
+    text = str(name)
+    if text.lower().replace("-", "_") in _SECRET_NAMES:
+        return _utf8(text), _Name.SECRET
+    return _utf8(text), _Name.REQUEST if text in _REQUEST_NAMES else _Name.PLAIN
 
 
 class Redactor:
@@ -63,7 +74,7 @@ class Redactor:
     def __init__(self, secrets: Iterable[str] = (), *, remember: int = 64) -> None:
         self._fixed = {secret for secret in secrets if len(secret) >= 6}
         self._learned: deque[str] = deque(maxlen=remember)
-        self._memo: dict[tuple[str, bool], str] = {}  # the same few words come in every line
+        self._memo: dict[tuple[str, _Name], str] = {}  # the same few words come in every line
         self._pattern = self._compile()
 
     def learn(self, secret: str) -> None:
@@ -89,32 +100,42 @@ class Redactor:
 
     def facts(self, facts: Mapping[str, object]) -> dict[str, object]:
         """The same facts, masked at every level; a fact whose name is a credential's is masked whole."""
-        return {
-            name: value if type(value) in _NUMBERS and -_SAFE < value < _SAFE else self._fact(name, value)  # type: ignore[operator]
-            for name, value in ((_utf8(str(name)), value) for name, value in facts.items())
-        }
+        masked: dict[str, object] = {}
+        memo = self._memo
+        for name, value in facts.items():
+            shown, how = _named(name)
+            kind = type(value)
+            if value is None or kind is bool or kind is float:
+                masked[shown] = value
+            elif kind is str and how is not _Name.SECRET:
+                known = memo.get((value, how))  # type: ignore[arg-type]
+                masked[shown] = known if known is not None else self._fact(how, value)
+            else:
+                masked[shown] = self._fact(how, value)
+        return masked
 
-    def _fact(self, name: str, value: object) -> object:
+    def _fact(self, how: "_Name", value: object) -> object:
         if value is None or isinstance(value, _PLAIN):
             return value if not isinstance(value, int) or _FITS[0] <= value <= _FITS[1] else str(value)
-        if _is_secret_name(name):
+        if how is _Name.SECRET:
             return MASK
         if isinstance(value, str):
-            return self._word(str(value), ids=name not in _REQUEST_NAMES)
+            return self._word(str(value), how)
         if isinstance(value, Mapping):
             return self.facts(value)
         if isinstance(value, list | tuple | set | frozenset):
-            return [self._fact(name, item) for item in value]
+            return [self._fact(how, item) for item in value]
         return self._string(_shown(value), ids=True)
 
-    def _word(self, value: str, *, ids: bool) -> str:
+    def _word(self, value: str, how: "_Name") -> str:
+        ids = how is not _Name.REQUEST
         if len(value) > _MEMO_LENGTH:
             return self._string(value, ids=ids)
-        known = self._memo.get((value, ids))
+        known = self._memo.get((value, how))
         if known is None:
             if len(self._memo) >= _MEMO_SIZE:
                 self._memo.clear()
-            known = self._memo[value, ids] = self._string(value, ids=ids)
+            known = self._memo[value, how] = self._string(value, ids=ids)
         return known
 
     def _string(self, value: str, *, ids: bool) -> str:

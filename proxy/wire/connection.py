@@ -12,7 +12,7 @@ from proxy.errors import BadResponse, ClosedEarly, ProxyError
 from proxy.wire.framing import Framing, FramingError, Sink
 from proxy.wire.head import MAX_HEAD_BYTES, ResponseHead, parse_response
 from proxy.wire.outgoing import Outgoing
-from proxy.wire.receiver import End, Receiver
+from proxy.wire.receiver import Asker, End, Receiver
 
 GATHER_BYTES = 65_536
 
@@ -21,29 +21,19 @@ class Connection(Outgoing):
     """The protocol behind one upstream transport."""
 
     __slots__ = (
-        "_awaiting_head",
-        "_broken",
-        "_buffer",
-        "_end",
-        "_ended",
-        "_framing",
-        "_gathered",
-        "_gathered_bytes",
-        "_head",
-        "_head_waiter",
-        "_method",
-        "_on_idle_lost",
-        "_receiver",
-        "_sink",
-        "_surplus",
-        "entity",
-        "idle_since",
-        "received",
-        "uses",
-    )
+        "_asked", "_asker", "_awaiting_head", "_broken", "_buffer", "_end", "_ended", "_framing", "_gathered",
+        "_gathered_bytes", "_head", "_head_waiter", "_method", "_on_idle_lost", "_receiver", "_sink", "_surplus",
+        "entity", "idle_since", "received", "uses",
+    )  # fmt: skip
 
-    def __init__(self, loop: asyncio.AbstractEventLoop, on_idle_lost: Callable[["Connection"], None]) -> None:
+    def __init__(
+        self,
+        loop: asyncio.AbstractEventLoop,
+        on_idle_lost: Callable[["Connection"], None],
+        asked: frozenset[bytes] = frozenset(),
+    ) -> None:
         super().__init__(loop)
+        self._asked = asked  # the fields of an answer that are to be noted
         self._on_idle_lost = on_idle_lost
         self.idle_since = 0.0
         self.uses = 0
@@ -51,23 +41,20 @@ class Connection(Outgoing):
 
     def _reset(self, method: bytes) -> None:
         self._method = method
-        self._awaiting_head = False
+        self._asker: Asker | None = None
+        self._awaiting_head = self._surplus = self._upload_open = self.written = False
         self._buffer = b""
         self._head: ResponseHead | None = None
         self._head_waiter: asyncio.Future[None] | None = None
         self._framing: Framing | None = None
         self._gathered: list[bytes] = []
-        self._gathered_bytes = 0
+        self._gathered_bytes = self.received = 0
         self.entity: list[bytes] = []
         self._receiver: Receiver | None = None
         self._sink: Sink | None = None
-        self._surplus = False
         self._ended: asyncio.Future[None] | None = None
         self._end: End | None = None
         self._broken: ProxyError | None = None
-        self._upload_open = False
-        self.written = False
-        self.received = 0
 
     def eof_received(self) -> bool:
         """The upstream closed its side; what that means depends on the framing."""
@@ -94,12 +81,22 @@ class Connection(Outgoing):
         if self.transport is not None:
             self.transport.abort()
 
-    def send(self, method: bytes, head: bytes, body: Sequence[bytes] = (), *, upload: bool = False) -> None:
+    def send(
+        self,
+        method: bytes,
+        head: bytes,
+        body: Sequence[bytes] = (),
+        *,
+        upload: bool = False,
+        asker: Asker | None = None,
+    ) -> None:
         """Start an exchange: write the head and what there is of the body.
 
-        ``upload`` announces that more of the body follows through ``upload``.
+        ``upload`` announces that more of the body follows through ``upload``. ``asker`` is told of the answer's head,
+        or why there is none; without one, ``head`` is awaited.
         """
         self._reset(method)
+        self._asker = asker
         self._awaiting_head = True
         self._upload_open = upload
         self.uses += 1
@@ -119,8 +116,7 @@ class Connection(Outgoing):
             self._surplus = True
         elif self._awaiting_head:
             self._head_received(data)
-        else:
-            # Nothing was asked: a stray answer would be taken for the next request's.
+        else:  # nothing was asked: a stray answer would be taken for the next request's
             self.abort()
 
     def _body_received(self, data: bytes, receiver: Receiver) -> None:
@@ -158,7 +154,7 @@ class Connection(Outgoing):
                     self.fail(BadResponse("The upstream's head has bare line feeds.", written=True))
                 return
             try:
-                head = parse_response(buffer[: end + 4], self._method)
+                head = parse_response(buffer[: end + 4], self._method, self._asked)
             except BadResponse as exc:
                 self.fail(exc)
                 return
@@ -216,7 +212,13 @@ class Connection(Outgoing):
         self._wake_head()
 
     def _wake_head(self) -> None:
-        if self._head_waiter is not None and not self._head_waiter.done():
+        asker, self._asker = self._asker, None
+        if asker is not None:
+            if self._head is not None:
+                asker.answered(self._head)
+            elif self._broken is not None:
+                asker.failed(self._broken)
+        elif self._head_waiter is not None and not self._head_waiter.done():
             self._head_waiter.set_result(None)
 
     async def head(self) -> ResponseHead:
@@ -292,7 +294,7 @@ class Connection(Outgoing):
         )
 
     def rest(self, now_ms: float) -> None:
-        """Become idle."""
-        self._reset(b"")
+        """Become idle: what comes now was asked for by nobody."""
+        self._receiver = self._sink = self._head = self._framing = None
         self.idle_since = now_ms
         self.resume_reading()

@@ -37,6 +37,7 @@ _NEVER_NAMED = _HOP_BY_HOP | frozenset(
 )
 _WATCHED = _HOP_BY_HOP | frozenset((b"host", b"content-length"))
 _BODYLESS = frozenset((204, 304))
+_FRAMING = _HOP_BY_HOP | frozenset((b"content-length",))
 _LOWER: dict[bytes, bytes] = {}
 
 
@@ -87,60 +88,77 @@ def request_head(method: bytes, target: bytes, host: bytes, fields: Sequence[Fie
 
 
 class ResponseHead:
-    """A response's status line and fields, and what they say about the body and the connection."""
+    """A response's status line and fields, and what they say about the body and the connection.
 
-    __slots__ = ("fields", "framing", "keep_alive", "reason", "status", "version")
+    ``notable`` holds the fields that were asked for and those of the framing, lower-case names, each with all of its
+    values in their order.
+    """
 
-    def __init__(self, status: int, reason: bytes, version: str, fields: list[Field]) -> None:
+    __slots__ = ("_bounded", "_fields", "_lines", "framing", "keep_alive", "notable", "reason", "status", "version")
+
+    def __init__(self, status: int, reason: bytes, version: str, lines: list[bytes]) -> None:
         self.status = status
         self.reason = reason
         self.version = version
-        self.fields = fields
         self.framing: Framing = Empty()
         self.keep_alive = version != "1.0"
+        self.notable: dict[bytes, list[bytes]] = {}
+        self._lines = lines
+        self._fields: list[Field] | None = None
+        self._bounded = False  # some of its fields stay on their hop
+
+    @property
+    def fields(self) -> list[Field]:
+        """All fields, names as sent."""
+        if self._fields is None:
+            pairs = (line.partition(b":") for line in self._lines)
+            self._fields = [(name, value.strip(b" \t")) for name, _, value in pairs]
+        return self._fields
 
     def get(self, wanted: bytes) -> bytes | None:
-        """The first value of a field, by its lower-case name."""
-        for name, value in self.fields:
-            if lower(name) == wanted:
-                return value
-        return None
+        """The first value of a field that is notable, by its lower-case name."""
+        values = self.notable.get(wanted)
+        return values[0] if values else None
 
 
-class _Collector:
-    """httptools' callbacks for one head."""
-
-    __slots__ = ("fields", "reason")
-
-    def __init__(self) -> None:
-        self.fields: list[Field] = []
-        self.reason = b""
-
-    def on_status(self, reason: bytes) -> None:
-        self.reason += reason
-
-    def on_header(self, name: bytes, value: bytes) -> None:
-        self.fields.append((name, value))
-
-
-def parse_response(data: bytes, method: bytes) -> ResponseHead:
-    """Read one complete head, blank line included.
+def parse_response(data: bytes, method: bytes, asked: frozenset[bytes] = frozenset()) -> ResponseHead:
+    """Read one complete head, blank line included. ``asked`` are the fields to be noted, in lower case.
 
     Raises:
         BadResponse: for anything that llhttp refuses in strict mode, such as two lengths, a length beside chunks,
             folded fields or a bare LF.
     """
-    collector = _Collector()
-    parser: Any = httptools.HttpResponseParser(collector)
+    parser: Any = httptools.HttpResponseParser(_SILENT)
     try:
         parser.feed_data(data)
     except httptools.HttpParserUpgrade:
         raise BadResponse("The upstream switched protocols, which was not asked for.", written=True) from None
     except httptools.HttpParserError as exc:
         raise BadResponse(f"The upstream's answer is not valid HTTP: {_reason(exc)}.", written=True) from None
-    head = ResponseHead(parser.get_status_code(), collector.reason, parser.get_http_version(), collector.fields)
+    lines = data[:-4].split(b"\r\n")
+    start = lines.pop(0).split(b" ", 2)
+    head = ResponseHead(parser.get_status_code(), start[2] if len(start) > 2 else b"", parser.get_http_version(), lines)
+    notable = head.notable
+    for line in lines:
+        name, _, value = line.partition(b":")
+        key = lower(name)
+        if key in asked or key in _FRAMING:
+            if key in notable:
+                notable[key].append(value.strip(b" \t"))
+            else:
+                notable[key] = [value.strip(b" \t")]
+    head._bounded = not _HOP_BY_HOP.isdisjoint(notable)  # noqa: SLF001
     _read_framing(head, method)
     return head
+
+
+class _Silent:
+    """A parser's listener that wants to hear nothing: the fields are read by us, once it has let them pass."""
+
+    __slots__ = ()
+
+
+_SILENT = _Silent()
 
 
 def _reason(exc: Exception) -> str:
@@ -150,52 +168,55 @@ def _reason(exc: Exception) -> str:
 
 def _read_framing(head: ResponseHead, method: bytes) -> None:
     """Length, chunks or neither (RFC 9112, section 6.3), and whether the connection stays."""
-    length: bytes | None = None
-    coding = b""
-    for name, value in head.fields:
-        key = lower(name)
-        if key == b"content-length":
-            length = value
-        elif key == b"transfer-encoding":
-            coding = coding + b"," + value if coding else value
-        elif key == b"connection":
+    notable = head.notable
+    if b"connection" in notable:
+        for value in notable[b"connection"]:
             tokens = value.lower()
             head.keep_alive = b"close" not in tokens and (head.keep_alive or b"keep-alive" in tokens)
     if method == b"HEAD" or head.status in _BODYLESS or head.status < 200:
         head.framing = Empty()
-    elif coding:
-        last = coding.rsplit(b",", 1)[-1].strip().lower()
+    elif b"transfer-encoding" in notable:
+        last = b",".join(notable[b"transfer-encoding"]).rsplit(b",", 1)[-1].strip().lower()
         head.framing = Chunked() if last == b"chunked" else ToClose()
-    elif length is not None:
-        head.framing = Sized(int(length))
+    elif b"content-length" in notable:
+        head.framing = Sized(int(notable[b"content-length"][0]))
     else:
         head.framing = ToClose()
     if not head.framing.delimited:
         head.keep_alive = False
 
 
-def response_head(head: ResponseHead, extra: Sequence[Field], *, close: bool, dechunk: bool) -> bytes:
-    """The head written to the client: the upstream's own fields, then ``extra``.
+def response_head(head: ResponseHead, extra: bytes, *, close: bool, dechunk: bool) -> bytes:
+    """The head written to the client: the upstream's own fields as they came, then ``extra``, whole lines of ours.
 
     ``dechunk`` is for HTTP/1.0 clients, which know no chunks. ``close`` announces that the connection ends.
     """
-    lines = [b"HTTP/1.1 %d %b\r\n" % (head.status, head.reason)]
+    lines = head._lines  # noqa: SLF001
+    if head._bounded or dechunk:  # noqa: SLF001
+        lines = _beyond_the_hop(head, dechunk=dechunk)
+    start = b"HTTP/1.1 %d %b\r\n" % (head.status, head.reason)
+    fields = b"\r\n".join(lines) + b"\r\n" if lines else b""
+    return start + fields + extra + (b"Connection: close\r\n\r\n" if close else b"\r\n")
+
+
+def _beyond_the_hop(head: ResponseHead, *, dechunk: bool) -> list[bytes]:
+    """The lines that a client may see."""
     named: frozenset[bytes] = frozenset()
+    for value in head.notable.get(b"connection", ()):
+        named |= _named(value)
     unchunked = dechunk or head.status in _BODYLESS
-    for name, value in head.fields:
-        key = lower(name)
+    lines = []
+    for line in head._lines:  # noqa: SLF001
+        key = lower(line.partition(b":")[0])
         if key in _HOP_BY_HOP:
-            if key == b"connection":
-                named |= _named(value)
             if key != b"transfer-encoding" or unchunked:
                 continue
-        elif dechunk and key == b"trailer":
+        elif key in named or (dechunk and key == b"trailer"):
             continue
-        lines.append(b"%b: %b\r\n" % (name, value))
-    if named:
-        bare = ResponseHead(head.status, head.reason, head.version, _without(head.fields, named))
-        return response_head(bare, extra, close=close, dechunk=dechunk)
-    for name, value in extra:
-        lines.append(b"%b: %b\r\n" % (name, value))
-    lines.append(b"Connection: close\r\n\r\n" if close else b"\r\n")
-    return b"".join(lines)
+        lines.append(line)
+    return lines
+
+
+def field_line(name: bytes, value: bytes) -> bytes:
+    """One field as it stands in a head."""
+    return b"%b: %b\r\n" % (name, value)

@@ -2,7 +2,7 @@
 
 import asyncio
 import select
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import cast
 
 from proxy.wire.framing import LAST_CHUNK, encode_chunk
@@ -16,12 +16,12 @@ class Outgoing(asyncio.Protocol):
 
     __slots__ = (
         "_closed",
-        "_drained",
         "_loop",
         "_poll",
         "_reading_paused",
         "_upload_open",
         "_writing_paused",
+        "on_drained",
         "transport",
         "written",
     )
@@ -32,7 +32,7 @@ class Outgoing(asyncio.Protocol):
         self._poll: select.poll | None = None
         self._closed = False
         self._writing_paused = False
-        self._drained: asyncio.Future[None] | None = None
+        self.on_drained: Callable[[], None] | None = None  # told when more of an upload is taken
         self._reading_paused = False
         self._upload_open = False
         self.written = False
@@ -49,7 +49,6 @@ class Outgoing(asyncio.Protocol):
     def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002
         """The transport is gone, cleanly or not."""
         self._closed = True
-        self._release_drained()
 
     def alive(self) -> bool:
         """Can this idle connection take a request? A readable one has been closed, or talks out of turn."""
@@ -85,13 +84,6 @@ class Outgoing(asyncio.Protocol):
         """Is the upstream slower than what is written to it?"""
         return self._writing_paused and not self._closed
 
-    async def drained(self) -> None:
-        """Wait until the upstream has taken enough of what was written."""
-        if self.backed_up:
-            if self._drained is None or self._drained.done():
-                self._drained = self._loop.create_future()
-            await asyncio.shield(self._drained)
-
     def pause_writing(self) -> None:
         """The transport's buffer is full."""
         self._writing_paused = True
@@ -99,11 +91,8 @@ class Outgoing(asyncio.Protocol):
     def resume_writing(self) -> None:
         """The transport's buffer has drained."""
         self._writing_paused = False
-        self._release_drained()
-
-    def _release_drained(self) -> None:
-        if self._drained is not None and not self._drained.done():
-            self._drained.set_result(None)
+        if self.on_drained is not None:
+            self.on_drained()
 
     def pause_reading(self) -> None:
         """Stop taking bytes from the upstream: nobody takes them from us."""

@@ -21,7 +21,10 @@ class Reply:
 
 
 class Upstream:
-    """One origin. Nothing but ``upstream.base_url`` is ever contacted through it, and no redirect is followed."""
+    """One origin. Nothing but ``upstream.base_url`` is ever contacted through it, and no redirect is followed.
+
+    ``asked`` are the fields of an answer that its head notes, in lower case.
+    """
 
     def __init__(
         self,
@@ -32,7 +35,9 @@ class Upstream:
         keepalive_ms: float = 15_000,
         ca_file: Path | None = None,
         proxy: str | None = None,
+        asked: frozenset[bytes] = frozenset(),
     ) -> None:
+        self._asked = asked
         self.origin = Origin(base_url)
         self._clock = clock
         self._connect_timeout_ms = connect_timeout_ms
@@ -70,7 +75,7 @@ class Upstream:
         loop = asyncio.get_running_loop()
         connection = await dial(
             self.origin,
-            lambda: Connection(loop, self._lost),
+            lambda: Connection(loop, self._lost, self._asked),
             self._context,
             self._proxy,
             self._connect_timeout_ms / 1000.0,
