@@ -99,7 +99,7 @@ def follow(parts: Parts, change: Change, now: int) -> Note:
         parts.regimes[change.model] = finding.regime
     if finding.regime is Regime.BALANCED and parts.settings.pool.adaptive:
         _forgive(parts, change.model, now)
-    return note("routing", None, change.model, before=change.before.value, **facts_of(finding))
+    return note("routing", None, change.model, None, **{"before": change.before.value, **facts_of(finding)})
 
 
 def _forgive(parts: Parts, model: ModelKey, now: int) -> None:
