@@ -109,7 +109,6 @@ TABLE: tuple[Row, ...] = (
         Effect.SEEN,
         Effect.SEEN,
     ),
-    Row("degraded, hopped", lambda c: c.latency >= c.degrade_ms and c.hopped, Effect.SEEN, Effect.SEEN),
     Row("struck out", lambda c: c.latency >= c.degrade_ms and c.last_strike, Effect.RETIRE, Effect.MARK),
     Row("degraded", lambda c: c.latency >= c.degrade_ms, Effect.STRIKE, Effect.STRIKE),
     # Whoever left after a second has not shown that the route is fast.
