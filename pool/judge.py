@@ -55,7 +55,6 @@ def _judge(parts: Parts, start: Start, outcome: Outcome, policy: Policy, now: in
         natural=is_natural(binding),
         first_turn=start.first_turn,
         failures=binding.failures,
-        hopped=_hopped(binding, outcome),
         latency_retires=policy.latency_retires,
     )
     effect = effect_of(case)
@@ -80,11 +79,6 @@ def _of_natural(parts: Parts, start: Start, outcome: Outcome, effect: Effect) ->
         return []
     lane.measured(Worth.OK, None, outcome.latency_ms)
     return [keep_natural(parts, wish, "turn")]
-
-
-def _hopped(binding: Binding, outcome: Outcome) -> bool:
-    """Was it served elsewhere than the turn before? Then its slowness was a hop's, and no other id can help."""
-    return binding.endpoint is not None and outcome.endpoint is not None and binding.endpoint != outcome.endpoint
 
 
 def _world(parts: Parts, start: Start, outcome: Outcome, now: int) -> list[Note]:

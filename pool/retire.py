@@ -44,7 +44,6 @@ class Case(NamedTuple):
     quarantine_ms: float
     degrade_ttfb_ms: float
     prefill_tokens: int
-    hopped: bool = False  # served by another endpoint than the turn before
 
     @property
     def prefilled(self) -> bool:
@@ -60,11 +59,8 @@ class Case(NamedTuple):
 
     @property
     def exempt(self) -> bool:
-        """A natural id's first turn counts, because it is the only measurement it may ever get.
-
-        A turn that another endpoint served than the one before is a hop: the next is likely to be back.
-        """
-        return self.prefilled or self.hopped or (self.first_turn and not self.natural)
+        """A natural id's first turn counts, because it is the only measurement it may ever get."""
+        return self.prefilled or (self.first_turn and not self.natural)
 
     @property
     def last_strike(self) -> bool:
@@ -127,7 +123,6 @@ def case_of(
     first_turn: bool,
     failures: int,
     latency_retires: bool,
-    hopped: bool = False,
 ) -> Case:
     """A case with the thresholds that hold for this model."""
     quarantine = settings.quarantine_for(model)
@@ -142,7 +137,6 @@ def case_of(
         quarantine_ms=quarantine.quarantine_ms,
         degrade_ttfb_ms=quarantine.degrade_ttfb_ms,
         prefill_tokens=settings.binding.lock_after_input_tokens,
-        hopped=hopped,
     )
 
 

@@ -68,14 +68,6 @@ def test_what_an_outcome_does_to_a_routed_and_to_a_natural_id(outcome, facts, ro
     assert effect_of(case(outcome, natural=True, **facts)) is natural
 
 
-@pytest.mark.parametrize("latency", [7_000, 43_000])
-def test_a_turn_that_another_endpoint_served_than_the_one_before_is_a_hop_and_no_fault_of_the_id(latency):
-    made = case(fast(latency), failures=1)
-    assert effect_of(made).bad
-    assert effect_of(made._replace(hopped=True)) is S
-    assert effect_of(made._replace(hopped=True, natural=True)) is S
-
-
 def test_thresholds_can_differ_per_model():
     tree = settings(models={MODEL: {"quarantine_ms": 2000}})
     made = case_of(fast(2500), tree, MODEL, natural=False, first_turn=False, failures=0, latency_retires=True)
