@@ -2,11 +2,14 @@
 
 from pool.acquire import bind, current, on, routed_source
 from pool.bindings import is_natural
+from pool.decisions import of_spare, pin
 from pool.inventory import stocks_of
+from pool.learning import learn_probe
 from pool.model import Binding, ModelKey, ProbeResult, Source, Spare, Start, Stock, Wish
-from pool.parts import Parts, key_of
+from pool.parts import Parts, key_of, model_of
 from pool.pauses import Reason
 from pool.probing import heed
+from pool.told import Sent, of_probe
 
 
 class PoolGround:
@@ -23,12 +26,12 @@ class PoolGround:
         binding = current(parts, wish, now)
         if binding is not None and not is_natural(binding):
             return on(wish, binding, now)
-        spare = parts.inventory.take(stocks_of(wish), now, parts.settings.pool.ttl_ms)
+        spare = parts.inventory.take(stocks_of(wish), now, parts.policy(model_of(wish)).ttl_ms)
         return None if spare is None else self._move(wish, spare, None, now)
 
     def take_stale(self, start: Start, now: int) -> Spare | None:
         stock = self._parts.stock_for(start.wish)
-        return self._parts.inventory.take_stale((stock,), now, self._parts.settings.pool.ttl_ms)
+        return self._parts.inventory.take_stale((stock,), now, self._parts.policy(model_of(start.wish)).ttl_ms)
 
     def put_back(self, spare: Spare) -> None:
         self._parts.inventory.admit(spare)
@@ -41,9 +44,13 @@ class PoolGround:
             return on(start.wish, binding, now)
         return self._move(start.wish, spare, Source.PROBE, now)
 
+    def told(self, start: Start, stock: Stock, result: ProbeResult, *, again: bool) -> None:
+        """For the event log."""
+        self._parts.notes += of_probe(stock, result, Sent(False, again=again, conversation=start.wish.conversation))
+
     def learn(self, stock: Stock, result: ProbeResult, now: int) -> None:
         self._parts.refill.probed(stock.provider, now)
-        self._parts.notes += heed(self._parts, stock, result, now)
+        self._parts.notes += [*learn_probe(self._parts, stock, result, now), *heed(self._parts, stock, result, now)]
 
     def probe_ready_at(self, stock: Stock, now: int) -> int | None:
         """When the next probe may go; None: not within any reasonable time."""
@@ -72,4 +79,6 @@ class PoolGround:
         if old is not None:
             parts.bindings.forget(old, now)
         parts.notes.append(parts.note("take", wish, spare.id, upstream_ms=spare.upstream_ms, by=source.value))
+        if not parts.policy(model_of(wish)).paced:  # a round tells its own decisions
+            parts.notes += pin(parts, wish, spare.id, "probe" if source is Source.PROBE else "lease", of_spare(spare))
         return on(wish, bind(parts, wish, spare.id, source, now, spare=spare), now)

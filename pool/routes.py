@@ -4,17 +4,19 @@ One event loop thread uses it. What must reach other processes waits in the outb
 ``pool/keeper.py`` turns that into jobs for a worker thread.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from config.settings import Settings
-from pool import acquire, failover, judge, probing
+from pool import acquire, failover, judge, learning, probing, rounds
 from pool.bindings import Bindings, wire_id
+from pool.estimator import Belief
 from pool.ground import PoolGround
 from pool.inventory import Inventory
 from pool.model import ModelKey, Note, Outcome, ProbeResult, Start, Stock, Wish, binding_key
-from pool.parts import Parts, key_of, note
+from pool.parts import Parts, key_of, model_of, note
 from pool.pauses import Area, Reason
 from pool.refill import ProbeWish, Refill
+from pool.rounds import Round
 from pool.search import Search
 from pool.view import view
 
@@ -42,6 +44,7 @@ class Routes:
         """Obey other settings from now on; what waited for a reload (401/403 on probes) may go on."""
         self.parts.settings = settings
         self.parts.policies.clear()
+        self.parts.limits.clear()
         self.parts.shared_key = shared_key
         self.parts.bindings.reconfigure(settings)
         self.parts.refill.reconfigure(settings.pool, now)
@@ -101,7 +104,7 @@ class Routes:
         return notes
 
     # -- a request that may wait (budgets above 0) --------------------------------------------------
-    def search(self, start: Start, now: int) -> Search | None:
+    def search(self, start: Start, now: int) -> Search | Round | None:
         """The budgeted acquisition for a start with ``budget_ms`` > 0.
 
         None: another request of the conversation is at it; wait for that one up to ``budget_ms`` and call
@@ -111,6 +114,8 @@ class Routes:
         if start.budget_ms <= 0 or self.parts.searching.get(key, 0) > now:
             return None
         self.parts.searching[key] = now + round(start.budget_ms)
+        if self.parts.policy(model_of(start.wish)).paced:
+            return Round(self.parts, self._ground, start, now)
         return Search(self._ground, self.parts.settings, self.parts.stock_for(start.wish), start, now)
 
     # -- probes ------------------------------------------------------------------------------------
@@ -120,11 +125,19 @@ class Routes:
         ``payable``: is there a credential for this stock. Ask again after each has been admitted: a cycle is
         spread over several plans, ``probe.min_interval_ms`` apart.
         """
+        self.parts.notes += learning.expire(self.parts, now)
         return probing.plan(self.parts, now, payable)
 
     def admit(self, wish: ProbeWish, result: ProbeResult, now: int) -> list[Note]:
         """What a probe found: a spare, nothing, or a reason to stop."""
         return probing.admit(self.parts, wish, result, now)
+
+    def next_round(self, now: int, payable: Callable[[Stock], bool]) -> Round | None:
+        """The next round of candidates to have in the background (throughput profile), driven as a search is.
+
+        Ask again after it is over: one at a time.
+        """
+        return rounds.due(self.parts, self._ground, payable, now)
 
     def capped(self, provider: str, now: int) -> list[Note]:
         """No probe was granted for this hour: stay away a while."""
@@ -133,6 +146,19 @@ class Routes:
     def refresh(self, now: int) -> int:
         """Begin a refill at once for every stock in demand (``POST /-/refresh``); how many."""
         return self.parts.refill.hurry(now)
+
+    def beliefs(self, now: int) -> dict[ModelKey, Belief]:
+        """What is believed of how the gateway routes, as far as the store is to be told now."""
+        return learning.beliefs(self.parts, now)
+
+    def adopt(self, beliefs: Mapping[ModelKey, Belief], now: int) -> list[Note]:
+        """What the store knows of how the gateway routes, where nothing is known here."""
+        self.parts.told |= beliefs
+        return [note for model, belief in beliefs.items() for note in learning.adopt(self.parts, model, belief, now)]
+
+    def routing(self, provider: str, model: str, now: int) -> dict[str, object]:
+        """What is believed of one model, with the evidence."""
+        return learning.facts_of(self.parts.estimator.finding(ModelKey(provider, model), now))
 
     def wants(self, now: int) -> list[tuple[Stock, int]]:
         """How many spares of which stock the keeper should move here from the store."""

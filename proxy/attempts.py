@@ -19,12 +19,14 @@ from proxy.gateway import refusals, signals
 from proxy.guard import allow_origin
 from proxy.incoming import Incoming, Upload
 from proxy.outbound import outbound_head
+from proxy.pace import Pace
 from proxy.pour import Ended, Pour, cut
 from proxy.tap import tap_for
 from proxy.timers import Timers
 from proxy.verdict import Seen, Stage, Verdict, judge
 from proxy.wayout import unrouted
 from proxy.wire.connection import Connection
+from proxy.wire.framing import Sink
 from proxy.wire.head import ResponseHead, field_line, response_head
 
 # Statuses worth reading before they are relayed: the route may have said no where another would say yes.
@@ -215,8 +217,12 @@ class Attempts:
             return
         exchange.head = head
         exchange.tap = tap = tap_for(head, daemon.clock.mono_ms)
+        feed: Sink | None = tap.feed if tap is not None else None
+        if feed is not None and exchange.stream and daemon.paces(exchange.model):
+            exchange.pace = Pace(daemon.clock.mono_ms)
+            feed = exchange.pace.beside(feed)
         bare = not asked.modern and head.framing.delimited
-        pour = Pour(transport, connection, tap.feed if tap is not None else None, self._poured, bare=bare)
+        pour = Pour(transport, connection, feed, self._poured, bare=bare)
         self._pour = client.pour = pour
         self.begun = True
         pour.start(response_head(head, self._extra(), close=not self._keeps(head), dechunk=bare))

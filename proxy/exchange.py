@@ -9,6 +9,7 @@ from proxy.errors import ProxyError
 from proxy.gateway.paths import Target
 from proxy.gateway.refusals import Refusal
 from proxy.gateway.signals import Signals
+from proxy.pace import Pace
 from proxy.pour import Ended
 from proxy.tap import Tap
 from proxy.verdict import Verdict
@@ -26,6 +27,7 @@ class Exchange:
     target: Target
     routed: bool = False
     scope: str = ""
+    child: bool = False  # it names a conversation that started it
     facts: BodyFacts | None = None
     resolved: Resolved | None = None
     match: str | None = None
@@ -44,6 +46,7 @@ class Exchange:
     signals: Signals | None = None
     refusal: Refusal | None = None
     tap: Tap | None = None
+    pace: Pace | None = None  # only where routes are chosen by speed
     tokens: dict[str, int] = field(default_factory=dict)  # used by the answer, by kind
     bytes_out: int = 0
     ended: Ended | None = None

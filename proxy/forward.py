@@ -36,6 +36,7 @@ def _identify(daemon: Daemon, exchange: Exchange, entry: Entry, incoming: Incomi
     reading = entry.reading(exchange.facts)
     exchange.scope = entry.scope
     exchange.match = reading.match
+    exchange.child = reading.parent is not None
     exchange.resolved = daemon.registry.resolve(
         reading, exchange.scope, exchange.target.provider, exchange.facts, exchange.at
     )
@@ -56,6 +57,7 @@ def _start(daemon: Daemon, exchange: Exchange, entry: Entry) -> Start:
         conversation.shape,
         conversation.natural,
         resolved.turn and model is not None and daemon.serves_model(model),
+        exchange.child,
     )
     if not daemon.observing and daemon.way_out.bypasses(provider, exchange.at):
         exchange.bypassed = True

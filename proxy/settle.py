@@ -12,6 +12,7 @@ from proxy.exchange import Exchange
 from proxy.gateway import refusals
 from proxy.gateway.refusals import RefusalKind
 from proxy.line import facts_of
+from proxy.pace import Pace
 from proxy.pour import Ended
 from proxy.tap import tokens
 from proxy.verdict import End, Seen, Stage, Verdict, judge, whole
@@ -94,7 +95,7 @@ def outcome_of(daemon: Daemon, exchange: Exchange, verdict: Verdict, now: int) -
         pause_ms = refusal.retry_after_ms
         if refusal.kind is RefusalKind.LIMIT and pause_ms is None:
             pause_ms = _LIMIT_PAUSE_MS
-    return Outcome(
+    outcome = Outcome(
         verdict.blame,
         status is not None and 200 <= status < 300 and verdict.kind in _ACCEPTED,
         judged,
@@ -107,6 +108,21 @@ def outcome_of(daemon: Daemon, exchange: Exchange, verdict: Verdict, now: int) -
         exchange.bytes_in,
         signals.endpoint if signals is not None else None,
         pause_ms,
+    )
+    return outcome if exchange.pace is None else _paced(outcome, exchange, exchange.pace)
+
+
+def _paced(outcome: Outcome, exchange: Exchange, pace: Pace) -> Outcome:
+    """How fast the answer was written, where routes are chosen by that; a broken one tells nothing."""
+    used = exchange.tokens
+    tps, estimated = pace.tps(used.get("output")) if exchange.ended is Ended.COMPLETE else (None, False)
+    return outcome._replace(
+        first_event_ms=None if pace.first_ms is None else pace.first_ms - exchange.sent_ms,
+        generation_ms=pace.generation_ms,
+        tps=tps,
+        estimated=estimated,
+        completion_tokens=used.get("output"),
+        input_tokens=used.get("input"),
     )
 
 

@@ -11,7 +11,7 @@ def test_a_new_conversation_starts_on_a_fresh_spare():
     pool = routes(spare("s1"))
     start = pool.start(wish(), NOW)
     assert (start.routed_id, start.source, start.bound, start.first_turn) == ("s1", Source.SPARE, True, True)
-    assert names(pool.notes()) == ["take"]
+    assert names(pool.notes()) == ["take", "pin"]
     assert pool.notes() == []
 
 
@@ -89,7 +89,7 @@ def test_an_idle_binding_expires_and_the_conversation_picks_again():
     start = pool.start(wish(), later)
     assert (start.routed_id, start.source) == ("natural-c1", Source.NATURAL)
     assert pool.parts.bindings.is_retired("s1")
-    assert names(pool.notes()) == ["take", "expire", "natural"]
+    assert names(pool.notes()) == ["take", "pin", "expire", "natural"]
 
 
 def test_an_id_that_takes_the_place_of_a_routed_one_is_a_repin():
@@ -113,7 +113,7 @@ def test_a_side_call_goes_where_its_conversation_is_and_takes_nothing():
 def test_a_request_without_a_model_goes_on_its_natural_id():
     pool = routes(spare("s1"))
     assert pool.start(wish(model=""), NOW).source is Source.NATURAL
-    assert pool.parts.refill.in_demand(NOW) == []
+    assert pool.wants(NOW) == []
 
 
 @pytest.mark.parametrize("routing", [{"mode": "off"}, {"models": ["other"]}])
@@ -154,7 +154,7 @@ def test_evictions_are_told():
     pool = routes(spare("s1"), spare("s2"), binding={"max_count": 1})
     pool.start(wish("c1"), NOW)
     pool.start(wish("c2"), NOW + 1)
-    assert names(pool.notes()) == ["take", "evict", "take"]
+    assert names(pool.notes()) == ["take", "pin", "evict", "take", "pin"]
     assert pool.start(wish("c1"), NOW + 2).routed_id == "natural-c1"
 
 
@@ -171,7 +171,7 @@ def test_where_every_request_is_balanced_conversations_start_on_their_natural_id
     pool = routes(spare("s1"), routing={"mode": mode})
     pool.parts.regimes[ModelKey(GO, MODEL)] = Regime.BALANCED
     assert pool.start(wish(), NOW).source is Source.NATURAL
-    assert pool.parts.refill.in_demand(NOW) == []
+    assert pool.wants(NOW) == []
 
 
 def test_a_search_that_was_abandoned_without_a_word_does_not_hold_budgets_back_for_ever():

@@ -36,7 +36,7 @@ def cycle(pool, now, kinds, *, latency=800.0):
 
 
 def test_probes_fill_the_reserve_up_to_its_size_and_stop():
-    pool = live()
+    pool = live(pool={"adaptive": False})
     assert cycle(pool, DUE, [ProbeKind.FAST] * 9) == 3
     assert pool.parts.inventory.fresh(STOCK, DUE + 9000, 1_800_000) == 3
 
@@ -128,7 +128,7 @@ def test_one_probe_at_a_time_and_provider():
 def test_what_a_probe_is_told_is_heeded(kind, retry, until, reason):
     pool = live()
     notes = pool.admit(pool.refill_plan(DUE, anyone)[0], probed("x", kind, None, retry_after_ms=retry), DUE)
-    assert names(notes) == ["probe", "pause"]
+    assert names(notes) == ["probe", "probe-dead", "pause"]
     assert pool.parts.pauses.active(GO, "", MODEL, DUE) == (until, reason)
     assert pool.refill_plan(DUE + SECOND, anyone) == []
 
@@ -136,9 +136,9 @@ def test_what_a_probe_is_told_is_heeded(kind, retry, until, reason):
 def test_an_overload_without_a_window_and_a_repeated_pause_say_nothing_more():
     pool = live()
     one = pool.refill_plan(DUE, anyone)[0]
-    assert names(pool.admit(one, probed("x", ProbeKind.OVERLOADED, None), DUE)) == ["probe"]
-    assert names(pool.admit(one, probed("y", ProbeKind.LIMIT, None), DUE)) == ["probe", "pause"]
-    assert names(pool.admit(one, probed("z", ProbeKind.LIMIT, None), DUE)) == ["probe"]
+    assert names(pool.admit(one, probed("x", ProbeKind.OVERLOADED, None), DUE)) == ["probe", "probe-dead"]
+    assert names(pool.admit(one, probed("y", ProbeKind.LIMIT, None), DUE)) == ["probe", "probe-dead", "pause"]
+    assert names(pool.admit(one, probed("z", ProbeKind.LIMIT, None), DUE)) == ["probe", "probe-dead"]
 
 
 def test_a_live_limit_and_a_gateway_at_fault_pause_probes():
@@ -176,7 +176,8 @@ def test_after_a_disturbance_spares_are_stale_and_nothing_is_probed_for_fifteen_
 
 
 def test_what_serves_anyone_counts_for_a_scope_of_its_own():
-    pool = routes(spare("s1"), spare("s2", stock=STOCK._replace(scope="me")), shared_key=False)
+    mine = spare("s2", stock=STOCK._replace(scope="me"))
+    pool = routes(spare("s1"), mine, shared_key=False, pool={"adaptive": False})
     mine = STOCK._replace(scope="me")
     assert supply(pool.parts, mine, NOW) == Supply(2, 0, 3)
     assert supply(pool.parts, STOCK, NOW) == Supply(1, 0, 3)
