@@ -1,13 +1,14 @@
 """ocpool as a policy among others: the pool's façade, driven as the relay and the upkeep drive it, without sockets."""
 
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 from config.settings import Settings
 from pool.bindings import Bindings
 from pool.ids import id_digest
 from pool.inventory import Inventory
-from pool.model import Natural, Note, ProbeResult, Shape, Start, Stock, Wish
+from pool.model import ModelKey, Natural, Note, ProbeResult, Shape, Start, Stock, Wish
+from pool.policy import Regime
 from pool.profiles.latency import ProbeFacts, classify
 from pool.refill import ProbeWish
 from pool.routes import Routes
@@ -22,6 +23,7 @@ from proxy.simulator.policies import Answer, Asked, Probe
 
 PROVIDER: Final = "opencode-go"
 SCOPE: Final = "campaign"
+LOOK_MS: Final = 3_000.0  # while nothing happened, the refill is asked this often (the daemon asks it every second)
 _REFUSALS: Final = frozenset({429, 503, 529})  # read before they are relayed, as in proxy/attempts.py
 
 
@@ -33,25 +35,45 @@ class _Sent:
     replayed: bool = False
 
 
+class Belief(NamedTuple):
+    """What was believed of the gateway from an instant on, and how many live requests had been answered by then."""
+
+    at: float
+    regime: Regime
+    requests: int
+
+
 class Routed:
-    """The real pool at its defaults, or at the settings given. ``notes`` are its decisions, with their instants."""
+    """The real pool at its defaults, or at the settings given.
+
+    Attributes:
+        notes: Its decisions, with their instants.
+        beliefs: How it believed the gateway to route, each change of mind.
+        answered_at: When live requests ended.
+        failover_takes: When a spare left the reserve for a request that was refused.
+    """
 
     def __init__(self, model: str, seed: int, settings: Settings | None = None) -> None:
         self.model = model
         self.settings = settings or Settings()
         self.routes = Routes(self.settings, Inventory(), Bindings(self.settings))
         self.notes: list[tuple[float, Note]] = []
+        self.beliefs: list[Belief] = [Belief(0.0, Regime.UNKNOWN, 0)]
+        self.answered_at: list[float] = []
+        self.failover_takes: list[float] = []
         self._ledger = FileLedger(Document(None), "campaign", self.settings.binding.lease_ttl_ms)
         self._draw = Draw.about("ocpool", seed)
         self._made = 0
         self._sent: dict[str, _Sent] = {}
         self._wish: ProbeWish | None = None
+        self._quiet_until = 0.0
 
     # -- turns ------------------------------------------------------------------------------------
     def before(self, asked: Asked, now: float) -> Probe | None:  # noqa: ARG002  (budgets are 0: nothing waits)
         return None
 
     def session(self, asked: Asked, now: float) -> str:
+        self._quiet_until = 0.0
         start = self.routes.start(_wish(asked), int(now))
         self._sent[asked.session] = _Sent(start)
         self._heard(self.routes.notes(), now)
@@ -65,7 +87,9 @@ class Routed:
         verdict = verdict_before(exchange)
         if not (verdict.retryable and verdict.retires and self.settings.recovery.max_replays):
             return None
+        before = self.spares()
         other = self.routes.replace(sent.start, int(now))
+        self.failover_takes += [now] * (before - self.spares())
         if other is None:
             return None
         self._heard(self.routes.observe(sent.start, outcome_of(exchange, verdict, now), int(now)), now)
@@ -76,18 +100,24 @@ class Routed:
         """Nothing is decided at a head."""
 
     def ended(self, asked: Asked, session: str, answer: Answer, now: float) -> None:  # noqa: ARG002
+        self._quiet_until = 0.0
         sent = self._sent.pop(asked.session)
         exchange = exchange_of(asked, sent.start, answer, now, replayed=sent.replayed)
         verdict = verdict_of(exchange)
         if verdict is not None:
             self._heard(self.routes.observe(sent.start, outcome_of(exchange, verdict, now), int(now)), now)
         self._heard(self.routes.notes(), now)
+        self.answered_at.append(now)
+        self._believe(now)
 
     # -- probes -----------------------------------------------------------------------------------
     def probe(self, now: float) -> Probe | None:
+        if now < self._quiet_until:
+            return None
         at = int(now)
         wishes = self.routes.refill_plan(at, _payable)
         if not wishes:
+            self._quiet_until = now + LOOK_MS
             return None
         wish = wishes[0]
         if not self._ledger.grant_probes(PROVIDER, 1, self.settings.pool.max_probes_per_hour, at):
@@ -144,6 +174,11 @@ class Routed:
         self.notes += [(now, note) for note in notes]
 
     # -- what is counted --------------------------------------------------------------------------
+    def _believe(self, now: float) -> None:
+        regime = self.routes.parts.regimes.get(ModelKey(PROVIDER, self.model), Regime.UNKNOWN)
+        if regime is not self.beliefs[-1].regime:
+            self.beliefs.append(Belief(now, regime, len(self.answered_at)))
+
     def spares(self) -> int:
         """How many it has in reserve."""
         return len(self.routes.parts.inventory.all())
