@@ -1,5 +1,6 @@
 """All settings as one frozen tree. Where they come from is ``config.load``'s business."""
 
+from collections.abc import Mapping
 from typing import Any
 
 from pydantic import Field, model_validator
@@ -11,7 +12,9 @@ from config.sections.headers import HeadersSection
 from config.sections.listen import ListenSection
 from config.sections.log import LogSection
 from config.sections.models import ModelSection
+from config.sections.pool import THROUGHPUT as POOL_OF_THROUGHPUT
 from config.sections.pool import PoolSection
+from config.sections.probe import THROUGHPUT as PROBE_OF_THROUGHPUT
 from config.sections.probe import ProbeSection
 from config.sections.quarantine import QuarantineSection
 from config.sections.recovery import RecoverySection
@@ -47,9 +50,24 @@ class Settings(Section):
         return {name: {} for name in cls.model_fields} | data if isinstance(data, dict) else data
 
     def probe_for(self, model: str) -> ProbeSection:
-        """``probe``, with what ``models."NAME"`` says otherwise."""
+        """``probe``, with what ``models."NAME"`` says otherwise, and the defaults of the profile."""
         other = self._overrides(model, ProbeSection)
+        if other.get("profile", self.probe.profile) == "throughput":
+            other = _unset(PROBE_OF_THROUGHPUT, self.probe) | other
         return self.probe.model_copy(update=other) if other else self.probe
+
+    def pool_for(self, model: str) -> PoolSection:
+        """``pool``, with the defaults of the model's profile."""
+        if self.profile_for(model) != "throughput":
+            return self.pool
+        other = _unset(POOL_OF_THROUGHPUT, self.pool)
+        return self.pool.model_copy(update=other) if other else self.pool
+
+    def profile_for(self, model: str) -> str:
+        """``probe.profile``, or what ``models."NAME"`` says of it."""
+        override = self.models.get(model)
+        named = None if override is None else getattr(override, "profile", None)
+        return named or self.probe.profile
 
     def quarantine_for(self, model: str) -> QuarantineSection:
         """``quarantine``, with what ``models."NAME"`` says otherwise."""
@@ -61,3 +79,8 @@ class Settings(Section):
         if override is None:
             return {}
         return {name: getattr(override, name) for name in override.model_fields_set & section.model_fields.keys()}
+
+
+def _unset(defaults: Mapping[str, Any], section: Section) -> dict[str, Any]:
+    """Those defaults whose keys nobody has set."""
+    return {name: value for name, value in defaults.items() if name not in section.model_fields_set}

@@ -22,6 +22,7 @@ class Unit:
 Millis = Annotated[int, Strict(), Unit("milliseconds")]
 Bytes = Annotated[int, Strict(), Unit("bytes")]
 Tokens = Annotated[int, Strict(), Unit("tokens")]
+Rate = Annotated[int, Strict(), Unit("tokens a second")]
 Count = Annotated[int, Strict(), Unit("")]
 Switch = Annotated[bool, Strict()]
 

@@ -104,9 +104,9 @@ def _begin(parts: Parts, wish: Wish, policy: Policy, now: int) -> Start:
     if inherited is not None:
         return on(wish, inherited, now)
     spare = None
+    parts.refill.demanded(parts.stock_for(wish), now)
     if policy.spares:
-        spare = parts.inventory.take(stocks_of(wish), now, parts.settings.pool.ttl_ms)
-        parts.refill.demanded(parts.stock_for(wish), now)
+        spare = parts.inventory.take(stocks_of(wish), now, policy.ttl_ms)
     if spare is not None:
         binding = bind(parts, wish, spare.id, routed_source(parts, wish), now, spare=spare)
         parts.notes.append(parts.note("take", wish, spare.id, upstream_ms=spare.upstream_ms))
@@ -145,7 +145,7 @@ def _leave(parts: Parts, wish: Wish, binding: Binding, now: int) -> Start | None
     routed_id = binding.standby
     parts.refill.demanded(parts.stock_for(wish), now)
     if routed_id is None:
-        spare = parts.inventory.take(stocks_of(wish), now, parts.settings.pool.ttl_ms)
+        spare = parts.inventory.take(stocks_of(wish), now, parts.policy(model_of(wish)).ttl_ms)
         if spare is None:
             return None
         routed_id = spare.id
@@ -172,7 +172,7 @@ def _forecast(parts: Parts, wish: Wish, policy: Policy, now: int) -> Start:
     """What would be done, without doing it."""
     spare = None
     if policy.spares:
-        spare = parts.inventory.peek(stocks_of(wish), now, parts.settings.pool.ttl_ms)
+        spare = parts.inventory.peek(stocks_of(wish), now, policy.ttl_ms)
         parts.refill.demanded(parts.stock_for(wish), now)
     if spare is None:
         return Start(wish, wish.natural.value, Source.NATURAL, now, bound=False, first_turn=True)

@@ -77,4 +77,4 @@ def _anew(parts: Parts, start: Start, now: int) -> Start | None:
 
 def _take(parts: Parts, start: Start, now: int) -> Spare | None:
     parts.refill.demanded(parts.stock_for(start.wish), now)
-    return parts.inventory.take(stocks_of(start.wish), now, parts.settings.pool.ttl_ms)
+    return parts.inventory.take(stocks_of(start.wish), now, parts.policy(model_of(start.wish)).ttl_ms)

@@ -3,8 +3,9 @@
 from pool.acquire import bind, current, on, routed_source
 from pool.bindings import is_natural
 from pool.inventory import stocks_of
+from pool.learning import learn_probe
 from pool.model import Binding, ModelKey, ProbeResult, Source, Spare, Start, Stock, Wish
-from pool.parts import Parts, key_of
+from pool.parts import Parts, key_of, model_of
 from pool.pauses import Reason
 from pool.probing import heed
 
@@ -23,12 +24,12 @@ class PoolGround:
         binding = current(parts, wish, now)
         if binding is not None and not is_natural(binding):
             return on(wish, binding, now)
-        spare = parts.inventory.take(stocks_of(wish), now, parts.settings.pool.ttl_ms)
+        spare = parts.inventory.take(stocks_of(wish), now, parts.policy(model_of(wish)).ttl_ms)
         return None if spare is None else self._move(wish, spare, None, now)
 
     def take_stale(self, start: Start, now: int) -> Spare | None:
         stock = self._parts.stock_for(start.wish)
-        return self._parts.inventory.take_stale((stock,), now, self._parts.settings.pool.ttl_ms)
+        return self._parts.inventory.take_stale((stock,), now, self._parts.policy(model_of(start.wish)).ttl_ms)
 
     def put_back(self, spare: Spare) -> None:
         self._parts.inventory.admit(spare)
@@ -43,7 +44,7 @@ class PoolGround:
 
     def learn(self, stock: Stock, result: ProbeResult, now: int) -> None:
         self._parts.refill.probed(stock.provider, now)
-        self._parts.notes += heed(self._parts, stock, result, now)
+        self._parts.notes += [*learn_probe(self._parts, stock, result, now), *heed(self._parts, stock, result, now)]
 
     def probe_ready_at(self, stock: Stock, now: int) -> int | None:
         """When the next probe may go; None: not within any reasonable time."""

@@ -6,6 +6,7 @@ The verdict names the id it was measured on. If the conversation has another by 
 from pool.acquire import bind, bind_natural, routed_source
 from pool.bindings import is_natural, wire_id
 from pool.failover import settle
+from pool.learning import learn_turn
 from pool.model import Binding, Blame, Latency, Note, Outcome, Source, Start
 from pool.parts import Parts, key_of, model_of
 from pool.pauses import LIMIT_MS, Area, Reason
@@ -15,7 +16,7 @@ from pool.retire import Effect, case_of, effect_of
 def observe(parts: Parts, start: Start, outcome: Outcome, now: int) -> list[Note]:
     """What the outcome of one attempt changes."""
     wish = start.wish
-    notes = _world(parts, start, outcome, now)
+    notes = _world(parts, start, outcome, now) + learn_turn(parts, start, outcome, now)
     policy = parts.policy(model_of(wish))
     if not policy.applied or not wish.turn or not wish.model or start.source is Source.NONE:
         return notes

@@ -27,6 +27,7 @@ from pool.ports import (
     Contents,
     Forget,
     Hold,
+    Know,
     Operation,
     Prune,
     Release,
@@ -92,7 +93,7 @@ class Keeper:
             if not synced.applied or synced.contents is None or settings.routing.mode == "off":
                 return Done({}, synced)
             stocks = sorted({spare.stock for spare in synced.contents.free})
-            reserve = [Reserve(stock, settings.pool.size) for stock in stocks]
+            reserve = [Reserve(stock, settings.pool_for(stock.model).size) for stock in stocks]
             committed = store.commit(Batch((prune, *reserve), lease), now)
             return Done({}, replace(committed, notice=synced.notice or committed.notice))
 
@@ -146,6 +147,7 @@ class Keeper:
     def _adopt(self, contents: Contents, now: int, *, written: bool, damaged: bool) -> list[Note]:
         anew = damaged or self._lineage not in {"", contents.lineage}
         notes = adopt(self._bindings, self._inventory, contents, now, anew=anew)
+        notes += self._routes.adopt(contents.beliefs, now)
         self._free = tuple({spare.stock for spare in contents.free})
         self._anew = anew and not written
         if not self._anew:
@@ -168,6 +170,7 @@ class Keeper:
             or self._is_hold_due(now)
             or not 0 <= now - self._pruned_at < PRUNE_MS
             or bool(self._reserves(now))
+            or bool(self._routes.beliefs(now))
         )
 
     def _is_hold_due(self, now: int) -> bool:
@@ -176,6 +179,7 @@ class Keeper:
 
     def _operations(self, now: int) -> list[Operation]:
         operations: list[Operation] = list(self._reserves(now))
+        operations += [Know(model, belief) for model, belief in self._routes.beliefs(now).items()]
         self._held_version, self._held_at = self._inventory.version, now
         operations.append(Hold(self._inventory.all()))
         if not 0 <= now - self._pruned_at < PRUNE_MS:

@@ -6,10 +6,11 @@ from typing import Final
 
 from config.settings import Settings
 from pool.bindings import Bindings
+from pool.estimator import Belief, Estimator
 from pool.faults import Faults
 from pool.ids import short
 from pool.inventory import Inventory
-from pool.model import ModelKey, Note, Stock, Wish, binding_key
+from pool.model import ModelKey, Note, Spare, Stock, Wish, binding_key
 from pool.pauses import Pauses
 from pool.policy import Policy, Regime, policy_for
 from pool.refill import Refill
@@ -29,7 +30,11 @@ class Parts:
     shared_key: bool = False
     faults: Faults = field(default_factory=Faults)
     pauses: Pauses = field(default_factory=Pauses)
-    regimes: dict[ModelKey, Regime] = field(default_factory=dict)
+    estimator: Estimator = field(default_factory=Estimator)
+    regimes: dict[ModelKey, Regime] = field(default_factory=dict)  # what the estimator believes, if anything
+    told: dict[ModelKey, Belief] = field(default_factory=dict)  # what the store knows of that
+    spent: dict[ModelKey, int] = field(default_factory=dict)  # probes since the regime is what it is
+    canaries: dict[ModelKey, tuple[Spare | None, int]] = field(default_factory=dict)  # the id, and when it was sent
     cooldown: dict[str, int] = field(default_factory=dict)  # binding key -> no search until
     searching: dict[str, int] = field(default_factory=dict)  # binding key -> the search's deadline
     notes: deque[Note] = field(default_factory=lambda: deque(maxlen=NOTES_KEPT))
@@ -43,6 +48,16 @@ class Parts:
                 self.policies.clear()
             known = self.policies[model, regime] = policy_for(self.settings, model, regime)
         return known
+
+    def target(self, stock: Stock, now: int) -> int:
+        """How many spares of a stock to keep: while nothing is known, only what conversations really ask for."""
+        model = ModelKey(stock.provider, stock.model)
+        policy = self.policy(model)
+        if not policy.learning or not policy.stock:
+            return policy.stock
+        if self.spent.get(model, 0) >= 2 * policy.stock:
+            return 1
+        return max(1, min(policy.stock, self.refill.asked(stock, now)))
 
     def payer(self, scope: str) -> str:
         """Whose credential pays for the probes of a scope, and so who may use their spares."""

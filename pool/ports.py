@@ -9,7 +9,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol
 
-from pool.model import Binding, Spare, Stock
+from pool.estimator import Belief
+from pool.model import Binding, ModelKey, Spare, Stock
 
 
 class Retire(NamedTuple):
@@ -65,7 +66,14 @@ class Prune(NamedTuple):
     max_count: int
 
 
-Operation = Retire | Forget | Bind | Touch | Reserve | Release | Hold | Prune
+class Know(NamedTuple):
+    """Write down what is believed of how the gateway routes a model, unless something newer is there."""
+
+    model: ModelKey
+    belief: Belief
+
+
+Operation = Retire | Forget | Bind | Touch | Reserve | Release | Hold | Prune | Know
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +96,7 @@ class Contents:
     bindings: Mapping[str, Binding] = field(default_factory=dict)
     retired: Mapping[str, int] = field(default_factory=dict)  # digest of an id -> when
     probes: Mapping[str, tuple[int, ...]] = field(default_factory=dict)  # provider -> when
+    beliefs: Mapping[ModelKey, Belief] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,6 +143,7 @@ class Ledger(Protocol):
     def forget_if(self, key: str, routed_id: str) -> bool: ...
     def grant_probes(self, provider: str, count: int, cap: int, now: int) -> int: ...
     def return_probes(self, provider: str, count: int, granted_at: int) -> None: ...
+    def know(self, model: ModelKey, belief: Belief, now: int) -> bool: ...
     def prune(self, lease_ttl_ms: int, max_count: int, now: int) -> int: ...
 
 

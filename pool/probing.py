@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 
+from pool import learning
 from pool.model import ModelKey, Note, ProbeKind, ProbeResult, Spare, Stock
 from pool.parts import Parts, note
 from pool.pauses import DISTURBED_MS, LIMIT_MS, REJECTED_MS, Area, Reason
@@ -12,19 +13,18 @@ CAPPED_MS = 60_000
 
 def supply(parts: Parts, stock: Stock, now: int) -> Supply:
     """What is in reserve for a stock, what serves anyone included."""
-    ttl = parts.settings.pool.ttl_ms
+    ttl = parts.policy(ModelKey(stock.provider, stock.model)).ttl_ms
     stocks = {stock, stock._replace(scope="")}
     fresh = sum(parts.inventory.fresh(one, now, ttl) for one in stocks)
     stale = len(parts.inventory.stale(stock, now, ttl))
-    return Supply(fresh, stale, parts.policy(ModelKey(stock.provider, stock.model)).stock)
+    return Supply(fresh, stale, parts.target(stock, now))
 
 
 def wants(parts: Parts, now: int) -> list[tuple[Stock, int]]:
     """How many spares to move here from the store, by stock, before any is probed for."""
     wanted: list[tuple[Stock, int]] = []
     for stock in parts.refill.in_demand(now):
-        model = ModelKey(stock.provider, stock.model)
-        target = parts.policy(model).stock
+        target = parts.policy(ModelKey(stock.provider, stock.model)).stock  # these cost no probe
         for one in sorted({stock, stock._replace(scope="")}):
             lacking = target - parts.inventory.count(one)
             if lacking > 0:
@@ -40,8 +40,11 @@ def plan(parts: Parts, now: int, payable: Callable[[Stock], bool]) -> list[Probe
     for stock in parts.refill.least_recent(parts.refill.in_demand(now)):
         if stock.provider in wishes or not _allowed(parts, stock, now) or not payable(stock):
             continue
-        if parts.refill.step(stock, supply(parts, stock, now), now) is Step.PROBE:
-            stale = parts.inventory.stale(stock, now, parts.settings.pool.ttl_ms)
+        policy = parts.policy(ModelKey(stock.provider, stock.model))
+        if policy.canary and learning.canary_due(parts, ModelKey(stock.provider, stock.model), now):
+            wishes[stock.provider] = ProbeWish(stock, learning.canary(parts, stock), canary=True)
+        elif parts.refill.step(stock, supply(parts, stock, now), now) is Step.PROBE:
+            stale = parts.inventory.stale(stock, now, policy.ttl_ms)
             wishes[stock.provider] = ProbeWish(stock, stale[0] if stale else None)
     return list(wishes.values())
 
@@ -60,17 +63,22 @@ def _allowed(parts: Parts, stock: Stock, now: int) -> bool:
 
 def admit(parts: Parts, wish: ProbeWish, result: ProbeResult, now: int) -> list[Note]:
     """Put a fast id into the reserve, drop a spare that is none, or heed what the probe was told."""
-    stock, spare = wish
+    stock, spare = wish.stock, wish.reverify
     latency = result.wall_ms if result.upstream_ms is None else result.upstream_ms
     kept = False
-    if result.kind is ProbeKind.FAST:
+    if wish.canary:
+        learning.canary_done(parts, stock, result, now)
+    elif result.kind is ProbeKind.FAST:
         if spare is not None:
             kept = parts.inventory.verified(spare, latency, now)
         else:
             kept = parts.inventory.admit(Spare(result.id, stock, latency, now, now))
     elif spare is not None and result.kind not in NOT_THE_IDS_FAULT:
         parts.inventory.drop(spare)
-    parts.refill.result(stock, result.kind, now)
+    if wish.canary:
+        parts.refill.probed(stock.provider, now)
+    else:
+        parts.refill.result(stock, result.kind, now)
     facts = {
         "kind": result.kind.value,
         "upstream_ms": result.upstream_ms,
@@ -81,7 +89,7 @@ def admit(parts: Parts, wish: ProbeWish, result: ProbeResult, now: int) -> list[
         "kept": kept,
     }
     probed = note("probe", None, ModelKey(stock.provider, stock.model), result.id, **facts)
-    return [probed, *heed(parts, stock, result, now)]
+    return [probed, *learning.learn_probe(parts, stock, result, now), *heed(parts, stock, result, now)]
 
 
 def heed(parts: Parts, stock: Stock, result: ProbeResult, now: int) -> list[Note]:

@@ -6,8 +6,9 @@ spares again, then tries new ids, at most twice ``pool.size`` in all. It ends ea
 mend. One without an admission doubles the interval, up to an hour.
 """
 
+from collections import deque
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Final, NamedTuple
 
@@ -16,6 +17,8 @@ from pool.model import ModelKey, ProbeKind, Spare, Stock
 
 DEMAND_MS: Final = 7_200_000  # a model without demand for this long is left alone
 LONGEST_INTERVAL_MS: Final = 3_600_000
+ASKED_MS: Final = 900_000
+ASKED_KEPT: Final = 16  # as many spares as pool.size may be
 ENDS_CYCLE: Final = frozenset(
     {
         ProbeKind.TRANSPORT,
@@ -33,6 +36,7 @@ class ProbeWish(NamedTuple):
 
     stock: Stock
     reverify: Spare | None = None
+    canary: bool = False  # only to learn: what it finds is nobody's
 
 
 @dataclass(slots=True)
@@ -48,6 +52,7 @@ class Cycle:
     attempts: int = 0
     admitted: int = 0
     probed_at: int = 0
+    asked: deque[int] = field(default_factory=lambda: deque(maxlen=ASKED_KEPT))  # when conversations began
 
 
 class Supply(NamedTuple):
@@ -111,11 +116,16 @@ class Refill:
         cycle = self._cycles.get(stock)
         if cycle is None:
             next_at = now + interval if interval else None
-            self._cycles[stock] = Cycle(now, next_at, eager_at, interval)
-            return
+            cycle = self._cycles[stock] = Cycle(now, next_at, eager_at, interval)
         cycle.demand_at = now
+        cycle.asked.append(now)
         if cycle.eager_at is None or cycle.running:
             cycle.eager_at = eager_at
+
+    def asked(self, stock: Stock, now: int) -> int:
+        """How many conversations asked for this stock in the last quarter of an hour, as far as that is counted."""
+        cycle = self._cycles.get(stock)
+        return 0 if cycle is None else sum(0 <= now - at < ASKED_MS for at in cycle.asked)
 
     def answered(self, model: ModelKey, now: int) -> None:
         """A live request of this model got a 2xx."""

@@ -4,11 +4,12 @@ One event loop thread uses it. What must reach other processes waits in the outb
 ``pool/keeper.py`` turns that into jobs for a worker thread.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from config.settings import Settings
-from pool import acquire, failover, judge, probing
+from pool import acquire, failover, judge, learning, probing
 from pool.bindings import Bindings, wire_id
+from pool.estimator import Belief
 from pool.ground import PoolGround
 from pool.inventory import Inventory
 from pool.model import ModelKey, Note, Outcome, ProbeResult, Start, Stock, Wish, binding_key
@@ -120,6 +121,7 @@ class Routes:
         ``payable``: is there a credential for this stock. Ask again after each has been admitted: a cycle is
         spread over several plans, ``probe.min_interval_ms`` apart.
         """
+        self.parts.notes += learning.expire(self.parts, now)
         return probing.plan(self.parts, now, payable)
 
     def admit(self, wish: ProbeWish, result: ProbeResult, now: int) -> list[Note]:
@@ -133,6 +135,19 @@ class Routes:
     def refresh(self, now: int) -> int:
         """Begin a refill at once for every stock in demand (``POST /-/refresh``); how many."""
         return self.parts.refill.hurry(now)
+
+    def beliefs(self, now: int) -> dict[ModelKey, Belief]:
+        """What is believed of how the gateway routes, as far as the store is to be told now."""
+        return learning.beliefs(self.parts, now)
+
+    def adopt(self, beliefs: Mapping[ModelKey, Belief], now: int) -> list[Note]:
+        """What the store knows of how the gateway routes, where nothing is known here."""
+        self.parts.told |= beliefs
+        return [note for model, belief in beliefs.items() for note in learning.adopt(self.parts, model, belief, now)]
+
+    def routing(self, provider: str, model: str, now: int) -> dict[str, object]:
+        """What is believed of one model, with the evidence."""
+        return learning.facts_of(self.parts.estimator.finding(ModelKey(provider, model), now))
 
     def wants(self, now: int) -> list[tuple[Stock, int]]:
         """How many spares of which stock the keeper should move here from the store."""

@@ -40,7 +40,7 @@ def test_the_secret_keys_are_these():
 
 def test_every_number_has_a_unit_in_its_name_or_is_a_count_and_has_a_range():
     """A unit is never only in the description."""
-    nouns = {"_ms": "milliseconds", "_bytes": "bytes", "_tokens": "tokens"}
+    nouns = {"_ms": "milliseconds", "_bytes": "bytes", "_tokens": "tokens", "_tps": "tokens a second"}
     for key in KEYS.values():
         if key.kind is Kind.NUMBER:
             assert key.low is not None, key.name

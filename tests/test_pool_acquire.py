@@ -113,7 +113,7 @@ def test_a_side_call_goes_where_its_conversation_is_and_takes_nothing():
 def test_a_request_without_a_model_goes_on_its_natural_id():
     pool = routes(spare("s1"))
     assert pool.start(wish(model=""), NOW).source is Source.NATURAL
-    assert pool.parts.refill.in_demand(NOW) == []
+    assert pool.wants(NOW) == []
 
 
 @pytest.mark.parametrize("routing", [{"mode": "off"}, {"models": ["other"]}])
@@ -171,7 +171,7 @@ def test_where_every_request_is_balanced_conversations_start_on_their_natural_id
     pool = routes(spare("s1"), routing={"mode": mode})
     pool.parts.regimes[ModelKey(GO, MODEL)] = Regime.BALANCED
     assert pool.start(wish(), NOW).source is Source.NATURAL
-    assert pool.parts.refill.in_demand(NOW) == []
+    assert pool.wants(NOW) == []
 
 
 def test_a_search_that_was_abandoned_without_a_word_does_not_hold_budgets_back_for_ever():

@@ -36,7 +36,7 @@ def cycle(pool, now, kinds, *, latency=800.0):
 
 
 def test_probes_fill_the_reserve_up_to_its_size_and_stop():
-    pool = live()
+    pool = live(pool={"adaptive": False})
     assert cycle(pool, DUE, [ProbeKind.FAST] * 9) == 3
     assert pool.parts.inventory.fresh(STOCK, DUE + 9000, 1_800_000) == 3
 
@@ -176,7 +176,8 @@ def test_after_a_disturbance_spares_are_stale_and_nothing_is_probed_for_fifteen_
 
 
 def test_what_serves_anyone_counts_for_a_scope_of_its_own():
-    pool = routes(spare("s1"), spare("s2", stock=STOCK._replace(scope="me")), shared_key=False)
+    mine = spare("s2", stock=STOCK._replace(scope="me"))
+    pool = routes(spare("s1"), mine, shared_key=False, pool={"adaptive": False})
     mine = STOCK._replace(scope="me")
     assert supply(pool.parts, mine, NOW) == Supply(2, 0, 3)
     assert supply(pool.parts, STOCK, NOW) == Supply(1, 0, 3)

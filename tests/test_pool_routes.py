@@ -78,7 +78,8 @@ def test_a_command_refreshes_everything_in_demand():
 
 
 def test_the_view_tells_pools_bindings_and_pauses_and_no_id():
-    pool = routes(spare("spare-id-1"), spare("spare-id-2", verified_at=NOW - HOUR), spare("spare-id-3"))
+    spares = [spare("spare-id-1"), spare("spare-id-2", verified_at=NOW - HOUR), spare("spare-id-3")]
+    pool = routes(*spares, pool={"adaptive": False})
     first = pool.start(wish(), NOW)
     pool.observe(first, fast(), NOW)
     pool.observe(pool.start(wish("c2", minted=False, value="client-secret"), NOW), refused(), NOW)

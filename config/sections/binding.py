@@ -21,11 +21,17 @@ class BindingSection(Section):
         le=100_000,
         description="Most conversations whose ids are remembered, past which the longest idle one is dropped.",
     )
+    lock_after_turns: Count = Field(
+        default=2,
+        ge=0,
+        le=1000,
+        description="Turns after which the throughput profile moves a conversation for its slowness no more.",
+    )
     lock_after_input_tokens: Tokens = Field(
         default=20_000,
         ge=0,
         le=10_000_000,
-        description="Uncached input of a turn above which its latency is not blamed on the route.",
+        description="Uncached input above which a turn's latency is not blamed on the route; locks as well.",
     )
     persist: Switch = Field(
         default=True,

@@ -1,9 +1,12 @@
 """``[pool]``: the spare ids that are kept ready."""
 
+from collections.abc import Mapping
+from typing import Any, Final
+
 from pydantic import Field
 
 from config.sections.base import Section
-from config.units import Count, Millis
+from config.units import Count, Millis, Switch
 
 
 class PoolSection(Section):
@@ -13,13 +16,13 @@ class PoolSection(Section):
         default=3,
         ge=1,
         le=16,
-        description="Verified spare ids kept per provider and model.",
+        description="Verified spare ids kept per provider and model (4 where the profile is throughput).",
     )
     ttl_ms: Millis = Field(
         default=1_800_000,
         ge=1,
         le=86_400_000,
-        description="Age after which a spare is verified again before it is used.",
+        description="Age after which a spare is verified again before use (300000 where the profile is throughput).",
     )
     refresh_interval_ms: Millis = Field(
         default=300_000,
@@ -57,3 +60,17 @@ class PoolSection(Section):
         le=1000,
         description="Most probes per provider in any hour by all that share the state file, where 0 allows none.",
     )
+    negative_ttl_ms: Millis = Field(
+        default=60_000,
+        ge=0,
+        le=3_600_000,
+        description="How long an id that failed in a round of the throughput profile is not tried again.",
+    )
+    adaptive: Switch = Field(
+        default=True,
+        description="Find out from live traffic whether routing is sticky, and stop probing where it is balanced.",
+    )
+
+
+THROUGHPUT: Final[Mapping[str, Any]] = {"size": 4, "ttl_ms": 300_000}
+"""Defaults that differ where ``probe.profile`` is ``throughput``."""

@@ -6,9 +6,19 @@ Unknown keys stay, at every level; ``changed`` says whether it must be written. 
 import secrets
 from typing import Any
 
-from pool.model import Binding, Spare
+from pool.estimator import Belief
+from pool.model import Binding, ModelKey, Spare
 from pool.ports import Contents, Reserved
-from pool.stores.schema import VERSION, Json, integer, read_binding, read_reserved, read_spare, write_binding
+from pool.stores.schema import (
+    VERSION,
+    Json,
+    integer,
+    read_belief,
+    read_binding,
+    read_reserved,
+    read_spare,
+    write_binding,
+)
 
 
 class Document:
@@ -42,6 +52,7 @@ class Document:
             reserved=tuple(self.reserved()),
             bindings={binding.key: binding for binding in self.bindings()},
             retired=self.stamps("retired"),
+            beliefs=self.beliefs(),
             probes={name: tuple(self.probes(name)) for name in self.table("probes")},
         )
 
@@ -66,6 +77,16 @@ class Document:
         if not isinstance(stamps, list):
             return []
         return [at for value in stamps if (at := integer(value)) is not None]
+
+    def beliefs(self) -> dict[ModelKey, Belief]:
+        """What is believed of each model: ``routing``, by provider and then by model."""
+        found: dict[ModelKey, Belief] = {}
+        for provider, models in self.table("routing").items():
+            for model, raw in models.items() if isinstance(models, dict) else ():
+                belief = read_belief(raw)
+                if belief is not None:
+                    found[ModelKey(provider, model)] = belief
+        return found
 
     def table(self, name: str) -> Json:
         """An object of the document; an empty one, that is not part of it, if it has none."""

@@ -13,7 +13,21 @@ from pathlib import Path
 from typing import Final
 
 from pool.model import Spare
-from pool.ports import Batch, Bind, Contents, Forget, Hold, Prune, Release, Reserve, Retire, Synced, Touch
+from pool.ports import (
+    Batch,
+    Bind,
+    Contents,
+    Forget,
+    Hold,
+    Know,
+    Operation,
+    Prune,
+    Release,
+    Reserve,
+    Retire,
+    Synced,
+    Touch,
+)
 from pool.stores import disk
 from pool.stores.document import Document
 from pool.stores.ledger import HOUR_MS, FileLedger
@@ -169,27 +183,31 @@ class FileStore:
 
 def carry_out(ledger: FileLedger, lineage: str, batch: Batch, now: int) -> tuple[Spare, ...]:
     """Apply a batch; returns the spares that were reserved. A store made anew first gets back what we know."""
-    reserved: list[Spare] = []
     if batch.lineage not in {"", lineage}:
         ledger.restore_retired(batch.retired)
         for binding in batch.restore:
             ledger.bind_if_absent(binding, now)
-    for operation in batch.operations:
-        match operation:
-            case Retire(key, routed_id, at):
-                ledger.retire_if(key, routed_id, at)
-            case Forget(key, routed_id):
-                ledger.forget_if(key, routed_id)
-            case Bind(binding):
-                ledger.bind_if_absent(binding, now)
-            case Touch(binding):
-                ledger.touch(binding)
-            case Reserve(stock, most):
-                reserved += ledger.reserve(stock, most, now)
-            case Release(spares):
-                ledger.release(spares)
-            case Hold(spares):
-                ledger.hold(spares, now)
-            case Prune(lease_ttl_ms, max_count):
-                ledger.prune(lease_ttl_ms, max_count, now)
-    return tuple(reserved)
+    return tuple(spare for operation in batch.operations for spare in _apply(ledger, operation, now))
+
+
+def _apply(ledger: FileLedger, operation: Operation, now: int) -> list[Spare]:
+    match operation:
+        case Retire(key, routed_id, at):
+            ledger.retire_if(key, routed_id, at)
+        case Forget(key, routed_id):
+            ledger.forget_if(key, routed_id)
+        case Bind(binding):
+            ledger.bind_if_absent(binding, now)
+        case Touch(binding):
+            ledger.touch(binding)
+        case Reserve(stock, most):
+            return ledger.reserve(stock, most, now)
+        case Release(spares):
+            ledger.release(spares)
+        case Hold(spares):
+            ledger.hold(spares, now)
+        case Prune(lease_ttl_ms, max_count):
+            ledger.prune(lease_ttl_ms, max_count, now)
+        case Know(model, belief):
+            ledger.know(model, belief, now)
+    return []

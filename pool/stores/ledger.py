@@ -9,10 +9,12 @@ from dataclasses import replace
 from typing import Any, Final
 
 from pool.bindings import is_natural
+from pool.estimator import Belief
 from pool.ids import id_digest
-from pool.model import Binding, Spare, Stock
+from pool.model import Binding, ModelKey, Spare, Stock
 from pool.stores.document import Document
-from pool.stores.schema import read_reserved, read_spare, write_reserved, write_spare
+from pool.stores.schema import read_reserved, read_spare, write_belief, write_reserved, write_spare
+from pool.track import EXPIRY_MS
 
 HOUR_MS: Final = 3_600_000
 FUTURE_MS: Final = 60_000  # a stamp this far ahead is a clock's fault, not another process's
@@ -135,6 +137,18 @@ class FileLedger:
             left.remove(granted_at)
         self._set_probes(provider, left)
 
+    # -- how the gateway routes ---------------------------------------------------------------------
+    def know(self, model: ModelKey, belief: Belief, now: int) -> bool:
+        """Write down what is believed of a model; False when something newer, not of the future, is there."""
+        there = self._document.beliefs().get(model)
+        if there is not None and belief.at < there.at <= now + FUTURE_MS:
+            return False
+        table = self._document.table("routing")
+        models = table.get(model.provider)
+        models = models if isinstance(models, dict) else {}
+        self._document.assign("routing", table | {model.provider: models | {model.model: write_belief(belief)}})
+        return True
+
     # -- old things -------------------------------------------------------------------------------
     def prune(self, lease_ttl_ms: int, max_count: int, now: int) -> int:
         """Drop what is idle, listed by a process long gone, or over a cap; how many bindings went."""
@@ -148,6 +162,7 @@ class FileLedger:
         document.assign("retired", {name: at for name, at in retired[:RETIRED_KEPT] if at >= horizon})
         for provider in document.table("probes"):
             self._set_probes(provider, [at for at in document.probes(provider) if abs(now - at) < HOUR_MS])
+        self._prune_beliefs(now)
         entries = document.rows("entries")
         if len(entries) > ENTRIES_KEPT:
             document.assign("entries", sorted(entries, key=_verified_at, reverse=True)[:ENTRIES_KEPT])
@@ -158,6 +173,18 @@ class FileLedger:
         retired = self._document.table("retired")
         self._document.assign("retired", retired | {id_digest(routed_id): retired.get(id_digest(routed_id), at)})
         self._document.remove_free({routed_id})
+
+    def _prune_beliefs(self, now: int) -> None:
+        """What is as old as this is believed by nobody; what cannot be read stays."""
+        old = {key for key, belief in self._document.beliefs().items() if abs(now - belief.at) > EXPIRY_MS}
+        table = self._document.table("routing")
+        left = {
+            provider: {name: raw for name, raw in models.items() if ModelKey(provider, name) not in old}
+            if isinstance(models, dict)
+            else models
+            for provider, models in table.items()
+        }
+        self._document.assign("routing", {provider: models for provider, models in left.items() if models})
 
     def _set_probes(self, provider: str, stamps: list[int]) -> None:
         others = {name: value for name, value in self._document.table("probes").items() if name != provider}

@@ -8,13 +8,16 @@ from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any
 
+from pool.estimator import Belief
 from pool.ids import DIGEST_PREFIX
 from pool.model import Binding, Shape, Source, Spare, Stock
+from pool.policy import Regime
 from pool.ports import Reserved
 
 VERSION = 1
 SHAPES = frozenset(Shape)
 SOURCES = frozenset(Source)
+REGIMES = frozenset(Regime)
 Json = dict[str, Any]
 
 
@@ -144,3 +147,17 @@ def write_binding(binding: Binding, over: Mapping[str, Any]) -> Json:
         "standby": binding.standby,
     }
     return kept | written | {name: value for name, value in optional.items() if value is not None}
+
+
+def read_belief(raw: object) -> Belief | None:
+    """What is believed of a model, or None for what is no such thing."""
+    if not isinstance(raw, dict):
+        return None
+    named, score, at = text(raw.get("regime")), number(raw.get("score")), integer(raw.get("at"))
+    if named not in REGIMES or score is None or score != score or at is None:  # noqa: PLR0124  (NaN)
+        return None
+    return Belief(Regime(named), score, integer(raw.get("compared")) or 0, at)
+
+
+def write_belief(belief: Belief) -> Json:
+    return {"regime": belief.regime.value, "score": belief.score, "compared": belief.compared, "at": belief.at}

@@ -7,10 +7,12 @@ import click
 
 from config.settings import Settings
 from pool.ids import new_id
-from pool.model import ProbeKind, ProbeResult, Shape
+from pool.model import ModelKey, ProbeKind, ProbeResult, Shape
+from pool.track import EXPIRY_MS
 from proxy.cli import probing
+from proxy.cli.instants import duration
 from proxy.cli.options import json_option, load_settings, print_json, settings_options
-from proxy.cli.probing import probing_options
+from proxy.cli.probing import Bench, probing_options
 from proxy.cli.stickiness import Finding, judge, latency_ms
 from proxy.insight.redact import digest
 
@@ -48,6 +50,7 @@ def diagnose(
         results, stopped = probing.run(place, ids, store=store, quiet=as_json)
     same = [result for result in results if result.id == one]
     finding = judge(same, [result for result in results if result.id != one])
+    learned = known(place, wanted=upstream is None)
     rejected = false_rejections(results, settings, model)
     answered = any(result.status == 200 for result in results)
     if as_json:
@@ -60,6 +63,7 @@ def diagnose(
                 "routing": finding.routing,
                 "because": finding.because,
                 "repeated": digest(one),
+                "learned": learned,
                 "results": [probing.as_facts(result) for result in results],
                 "stopped": stopped,
                 "falseRejections": len(rejected),
@@ -71,7 +75,35 @@ def diagnose(
             probing.table(results),
         )
         _conclude(digest(one), finding, rejected, stopped, answered=answered)
+        if learned is not None:
+            probing.show(_said(learned))
     return 0 if answered and not rejected else 1
+
+
+def known(place: Bench, *, wanted: bool) -> dict[str, object] | None:
+    """What running daemons have learned from their traffic about this model, out of the state file; None: nothing.
+
+    ``wanted`` is False for another upstream than the configured one: what is known is not about that.
+    """
+    from config.paths import state_path
+    from pool.stores.file import read
+    from pool.stores.trouble import Trouble
+
+    try:
+        beliefs = read(state_path(place.settings)).beliefs if wanted else {}
+    except Trouble:
+        return None
+    belief = beliefs.get(ModelKey(place.target.provider, place.target.model))
+    age_ms = place.clock.wall_ms() - belief.at if belief is not None else 0
+    if belief is None or not 0 <= age_ms <= EXPIRY_MS:
+        return None
+    return {"routing": belief.regime.value, "compared": belief.compared, "age_ms": age_ms}
+
+
+def _said(learned: dict[str, object]) -> str:
+    age_ms = learned["age_ms"]
+    ago = duration(age_ms) if isinstance(age_ms, int) else "?"
+    return f"The daemon's own traffic says {learned['routing']}: {learned['compared']} comparisons, the last {ago} ago."
 
 
 def false_rejections(results: Sequence[ProbeResult], settings: Settings, model: str) -> list[ProbeResult]:

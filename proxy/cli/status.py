@@ -73,6 +73,15 @@ def headline(seen: dict[str, Any]) -> list[str]:
     return lines
 
 
+def routing(found: object) -> str | None:
+    """How the gateway routes this model, as far as it is known: ``sticky 97% (41)``, from so many comparisons."""
+    if not isinstance(found, dict) or not isinstance(confidence := found.get("confidence"), int | float):
+        return None
+    if found.get("regime") == "unknown":
+        return f"unknown ({found.get('compared')})"
+    return f"{found.get('regime')} {confidence:.0%} ({found.get('compared')})"
+
+
 _POOL = (
     ("provider", fact("provider")),
     ("model", fact("model")),
@@ -81,6 +90,7 @@ _POOL = (
     ("target", fact("target")),
     ("bound", fact("bound")),
     ("in use", fact("live")),
+    ("routing", lambda row: routing(row.get("routing"))),
 )
 
 _CONVERSATIONS = (

@@ -46,9 +46,18 @@ def _pool(seen: dict[str, Any]) -> Iterator[Reading]:
         yield Reading("pool_spares", _number(row.get("stale")), {**labels, "state": "stale"})
         yield Reading("pool_target", _number(row.get("target")), labels)
         yield Reading("pool_bindings", _number(row.get("bound")), labels)
+        yield from _routing(row.get("routing"), labels)
     pauses = Counter(str(row.get("provider")) for row in _rows(seen.get("pauses")))
     for provider, count in pauses.items():
         yield Reading("pool_pauses", count, {"provider": provider})
+
+
+def _routing(found: Any, labels: dict[str, str]) -> Iterable[Reading]:
+    if isinstance(found, dict):
+        for regime in ("sticky", "balanced", "unknown"):
+            yield Reading("routing_regime", int(found.get("regime") == regime), {**labels, "regime": regime})
+        confidence = found.get("confidence")
+        yield Reading("routing_confidence", confidence if isinstance(confidence, float) else 0.0, labels)
 
 
 def _rows(value: Any) -> Iterable[dict[str, Any]]:

@@ -1,0 +1,179 @@
+"""What is known of how one model's ids are routed: the places they were at, and the score that follows.
+
+``pool/estimator.py`` says what the score means.
+"""
+
+from collections import deque
+from dataclasses import dataclass, field
+from math import log
+from typing import Final, NamedTuple
+
+from pool.policy import Regime
+
+HOP: Final = 0.25  # how often a sticky id is allowed to be elsewhere
+SETTLED: Final = 3.5  # the score from which on a regime is believed: odds of 33 to 1
+MOST: Final = 5.5  # more certain it never gets, so that a change is noticed soon
+LEAST: Final = 5  # comparisons,
+LEAST_IDS: Final = 3  # and different ids, before anything is believed
+STEP: Final = 1.5  # what one request can say at most
+HORIZON_MS: Final = 7_200_000  # an id that was not seen for longer may have been forgotten by the gateway
+EXPIRY_MS: Final = 21_600_000  # what was known counts for nothing after 6 h without evidence
+NEWCOMERS: Final = 24  # ids seen for the first time: what different ids do
+ALIKE: Final = 8  # that many newcomers all at one place: there is nothing to choose
+IDS: Final = 128  # remembered per model
+FADE: Final = 0.97  # of the shown agreement, per comparison
+
+
+class Sighting(NamedTuple):
+    """Where an id was: by name, and by speed. None: not told, or not measured."""
+
+    endpoint: str | None
+    slow: bool | None
+    at: int
+
+
+@dataclass(slots=True)
+class Home:
+    """Where an id belongs. One request elsewhere is a hop; two in a row at one place are a move."""
+
+    endpoint: str | None
+    slow: bool | None
+    at: int
+    away: str | None = None
+    away_slow: bool | None = None
+
+    def visit(self, seen: Sighting) -> None:
+        """Take down where it was this time; what is not told holds on."""
+        self.at = seen.at
+        if seen.endpoint is not None:
+            if self.endpoint is None or seen.endpoint in {self.endpoint, self.away}:
+                self.endpoint, self.away = seen.endpoint, None
+            else:
+                self.away = seen.endpoint
+        if seen.slow is not None:
+            if self.slow is None or seen.slow in {self.slow, self.away_slow}:
+                self.slow, self.away_slow = seen.slow, None
+            else:
+                self.away_slow = seen.slow
+
+
+@dataclass(slots=True)
+class Counts:
+    """How many of the newcomers were at each place."""
+
+    of: dict[object, int] = field(default_factory=dict)
+    total: int = 0
+
+    def add(self, place: object, by: int) -> None:
+        if place is None:
+            return
+        self.total += by
+        left = self.of.get(place, 0) + by
+        if left:
+            self.of[place] = left
+        else:
+            del self.of[place]
+
+    def share(self, place: object) -> float:
+        """The share of different ids that are there, never quite 0 or 1."""
+        return (self.of.get(place, 0) + 0.5) / (self.total + 1.0)
+
+
+class Track:
+    """What is known of one model."""
+
+    __slots__ = (
+        "at",
+        "by",
+        "compared",
+        "endpoints",
+        "ids",
+        "newcomers",
+        "other",
+        "regime",
+        "same",
+        "score",
+        "since",
+        "speeds",
+        "weight",
+    )
+
+    def __init__(self) -> None:
+        self.ids: dict[str, Home] = {}
+        self.newcomers: deque[Sighting] = deque()
+        self.endpoints = Counts()
+        self.speeds = Counts()
+        self.score = 0.0
+        self.regime = Regime.UNKNOWN
+        self.since: int | None = None
+        self.at: int | None = None
+        self.by = ""
+        self.compared = 0
+        self.weight = self.same = self.other = 0.0
+
+    def see(self, routed_id: str, seen: Sighting) -> None:
+        home = self.ids.pop(routed_id, None)
+        if home is None:
+            home = Home(seen.endpoint, seen.slow, seen.at)
+            self._welcome(seen)
+        else:
+            if 0 <= seen.at - home.at <= HORIZON_MS:
+                self._compare(home, seen)
+            home.visit(seen)
+        self.ids[routed_id] = home
+        if len(self.ids) > IDS:
+            del self.ids[next(iter(self.ids))]
+
+    def _welcome(self, seen: Sighting) -> None:
+        self._count(seen, 1)
+        self.newcomers.append(seen)
+        if len(self.newcomers) > NEWCOMERS:
+            self._count(self.newcomers.popleft(), -1)
+        if self.alike:
+            self.at = seen.at
+
+    def _count(self, seen: Sighting, by: int) -> None:
+        self.endpoints.add(seen.endpoint, by)
+        self.speeds.add(seen.slow, by)
+
+    def _compare(self, home: Home, seen: Sighting) -> None:
+        """Weigh what an id did when it came back."""
+        if home.endpoint is not None and seen.endpoint is not None:
+            agrees = home.endpoint == seen.endpoint
+            if not agrees or len(self.endpoints.of) > 1 or seen.endpoint not in self.endpoints.of:
+                self._weigh(agrees, self.endpoints.share(seen.endpoint), "endpoint", seen.at)
+                return
+        if home.slow is not None and seen.slow is not None:
+            self._weigh(home.slow == seen.slow, self.speeds.share(seen.slow), "speed", seen.at)
+
+    def _weigh(self, agrees: bool, share: float, by: str, at: int) -> None:
+        step = log((1.0 - HOP + HOP * share) / share) if agrees else log(HOP)
+        self.score = max(-MOST, min(MOST, self.score + max(-STEP, min(STEP, step))))
+        self.by, self.at = by, at
+        self.compared += 1
+        self.weight = self.weight * FADE + 1.0
+        self.same = self.same * FADE + agrees
+        self.other = self.other * FADE + share
+
+    @property
+    def alike(self) -> bool:
+        """Are all newcomers at one place, by name and by speed, so that there is nothing to choose?"""
+        if len(self.newcomers) < ALIKE or len(self.endpoints.of) > 1 or len(self.speeds.of) > 1:
+            return False
+        return bool(self.endpoints.of or self.speeds.of)
+
+    def settle(self, now: int) -> Regime:
+        """What to believe now. Between the bounds the last belief holds."""
+        if self.at is None or not -HORIZON_MS <= now - self.at <= EXPIRY_MS:
+            if self.at is not None:
+                self.score, self.compared = 0.0, 0
+            return Regime.UNKNOWN
+        if self.alike:
+            return Regime.BALANCED
+        if self.compared < LEAST or len(self.newcomers) < LEAST_IDS:
+            return self.regime
+        if self.score >= SETTLED:
+            return Regime.STICKY
+        if self.score <= -SETTLED:
+            return Regime.BALANCED
+        return self.regime
