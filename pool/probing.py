@@ -88,8 +88,18 @@ def admit(parts: Parts, wish: ProbeWish, result: ProbeResult, now: int) -> list[
         "again": spare is not None,
         "kept": kept,
     }
+    _blame(parts, stock, result, now)
     probed = note("probe", None, ModelKey(stock.provider, stock.model), result.id, **facts)
     return [probed, *learning.learn_probe(parts, stock, result, now), *heed(parts, stock, result, now)]
+
+
+def _blame(parts: Parts, stock: Stock, result: ProbeResult, now: int) -> None:
+    """A probe tells as well as a turn whether the gateway itself refuses."""
+    model = ModelKey(stock.provider, stock.model)
+    if result.kind is ProbeKind.FAST:
+        parts.faults.served(model, now)
+    elif result.kind is ProbeKind.OVERLOADED:
+        parts.faults.saw(model, result.id, now)
 
 
 def heed(parts: Parts, stock: Stock, result: ProbeResult, now: int) -> list[Note]:
