@@ -13,6 +13,7 @@ from proxy.cli.campaign.days import SCENARIOS, days
 from proxy.cli.campaign.report import write
 from proxy.cli.campaign.running import campaign
 from proxy.cli.campaign.sockets import Repeat, repeats
+from proxy.serve import loop_factory
 
 # A hung stream holds its client for five minutes of the clock: broken replies are played in virtual time alone.
 OVER_SOCKETS: Final = tuple(name for name in SCENARIOS if name != "faults")
@@ -34,8 +35,11 @@ def main(seeds: int, chosen: tuple[str, ...], workers: int | None, sockets: bool
     again: list[Repeat] = []
     if sockets:
         click.echo("over sockets ...", err=True)
-        with tempfile.TemporaryDirectory(prefix="ocpool-campaign-") as folder:
-            again = asyncio.run(repeats([name for name in names if name in OVER_SOCKETS], 1, Path(folder)))
+        with (
+            tempfile.TemporaryDirectory(prefix="ocpool-campaign-") as folder,
+            asyncio.Runner(loop_factory=loop_factory("uvloop")) as runner,
+        ):
+            again = runner.run(repeats([name for name in names if name in OVER_SOCKETS], 1, Path(folder)))
     for path in write(results, again, to):
         click.echo(path)
     bad = [claim for claim in claims(results) if not claim.held]
