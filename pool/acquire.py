@@ -5,9 +5,12 @@ a healthy one stays, because moving throws its prompt cache away.
 """
 
 from pool.bindings import is_natural, stored_id, wire_id
+from pool.decisions import Chosen, of_spare, pin, skip_pin
 from pool.imports import inherit
 from pool.inventory import stocks_of
+from pool.lanes import Lane
 from pool.model import Binding, Source, Spare, Start, Wish
+from pool.orders import order
 from pool.parts import Parts, key_of, model_of
 from pool.policy import Policy
 
@@ -74,9 +77,14 @@ def bind(parts: Parts, wish: Wish, routed_id: str, source: Source, now: int, *, 
         upstream_ms=spare.upstream_ms if spare else None,
         verified_at=spare.verified_at if spare else None,
         scope=wish.scope,
+        tps=spare.tps if spare else None,
     )
+    lane = parts.lanes.get(binding.key)
+    binding.corrected = lane is not None and lane.corrected
     for evicted in parts.bindings.put(binding, now):
-        parts.notes.append(parts.note("evict", wish, evicted.routed_id, of=evicted.key.partition("::")[0]))
+        parts.notes.append(
+            parts.note("evict", wish, evicted.routed_id, reason="room", of=evicted.key.partition("::")[0])
+        )
     return binding
 
 
@@ -103,16 +111,17 @@ def _begin(parts: Parts, wish: Wish, policy: Policy, now: int) -> Start:
     inherited = inherit(parts, wish, now)
     if inherited is not None:
         return on(wish, inherited, now)
-    spare = None
     parts.refill.demanded(parts.stock_for(wish), now)
-    if policy.spares:
-        spare = parts.inventory.take(stocks_of(wish), now, policy.ttl_ms)
+    again = parts.bindings.had_route(key_of(wish))
+    spare = _first(parts, wish, policy, now, again=again) if policy.spares else None
     if spare is not None:
         binding = bind(parts, wish, spare.id, routed_source(parts, wish), now, spare=spare)
         parts.notes.append(parts.note("take", wish, spare.id, upstream_ms=spare.upstream_ms))
+        parts.notes += pin(parts, wish, spare.id, "lease", of_spare(spare))
         return on(wish, binding, now)
-    again = parts.bindings.had_route(key_of(wish))
-    bind_natural(parts, wish, now)
+    natural = bind_natural(parts, wish, now)
+    if policy.paced:
+        _doubt(parts, wish, natural, now)
     parts.notes.append(parts.note("natural", wish, wish.natural.value))
     return Start(
         wish,
@@ -123,6 +132,30 @@ def _begin(parts: Parts, wish: Wish, policy: Policy, now: int) -> Start:
         first_turn=True,
         budget_ms=_budget(parts, wish, policy, now, first=not again),
     )
+
+
+def _first(parts: Parts, wish: Wish, policy: Policy, now: int, *, again: bool) -> Spare | None:
+    """The id that a conversation without one is given.
+
+    Where ids are chosen by speed its natural id is measured first, unless that was done before, or it is a
+    sub-agent's conversation.
+    """
+    if policy.paced:
+        lane = parts.lanes.get(key_of(wish))
+        found = lane.lease(now) if lane is not None else None
+        if found is not None:
+            return found
+        if not (wish.child or again or (lane is not None and lane.natural.bad)):
+            return None
+    return parts.inventory.take(stocks_of(wish), now, policy.ttl_ms)
+
+
+def _doubt(parts: Parts, wish: Wish, binding: Binding, now: int) -> None:
+    """A natural id that is known to be bad, and is what is left: to be left again as soon as there is another."""
+    lane = parts.lanes.get(key_of(wish))
+    if lane is not None and lane.natural.bad:
+        binding.marked = True
+        order(parts, wish, now)
 
 
 def _resume(parts: Parts, wish: Wish, binding: Binding, policy: Policy, now: int) -> Start:
@@ -143,17 +176,30 @@ def _leave(parts: Parts, wish: Wish, binding: Binding, now: int) -> Start | None
         return None
     spare = None
     routed_id = binding.standby
+    lane = parts.lanes.of(binding.key)
     parts.refill.demanded(parts.stock_for(wish), now)
     if routed_id is None:
-        spare = parts.inventory.take(stocks_of(wish), now, parts.policy(model_of(wish)).ttl_ms)
+        policy = parts.policy(model_of(wish))
+        spare = lane.lease(now) or parts.inventory.take(stocks_of(wish), now, policy.ttl_ms)
         if spare is None:
+            _unmoved(parts, wish, lane, policy, now)
             return None
         routed_id = spare.id
     source = routed_source(parts, wish)
     parts.bindings.forget(binding, now)
     moved = bind(parts, wish, routed_id, source, now, spare=spare)
     parts.notes.append(parts.note("move", wish, routed_id, reason="natural id was slow"))
+    parts.notes += pin(parts, wish, routed_id, "lease", Chosen() if spare is None else of_spare(spare))
     return on(wish, moved, now)
+
+
+def _unmoved(parts: Parts, wish: Wish, lane: Lane, policy: Policy, now: int) -> None:
+    """It stays for another turn where it should not be."""
+    if policy.paced:
+        if now >= lane.not_before:
+            order(parts, wish, now)
+    elif not lane.decided and lane.natural.bad:
+        parts.notes += skip_pin(parts, wish, "lease", "no spare ready")
 
 
 def _budget(parts: Parts, wish: Wish, policy: Policy, now: int, *, first: bool) -> float:
@@ -163,6 +209,8 @@ def _budget(parts: Parts, wish: Wish, policy: Policy, now: int, *, first: bool) 
         return float(parts.searching[key] - now)
     pool = parts.settings.pool
     budget = pool.startup_budget_ms if first else pool.request_budget_ms
+    if policy.paced and first:
+        budget = max(budget, pool.request_budget_ms)  # a round precedes the first turn
     if not budget or not policy.spares or not parts.settings.probe_for(wish.model).enabled:
         return 0.0
     return 0.0 if parts.cooldown.get(key, 0) > now else float(budget)
@@ -171,7 +219,7 @@ def _budget(parts: Parts, wish: Wish, policy: Policy, now: int, *, first: bool) 
 def _forecast(parts: Parts, wish: Wish, policy: Policy, now: int) -> Start:
     """What would be done, without doing it."""
     spare = None
-    if policy.spares:
+    if policy.spares and not policy.paced:
         spare = parts.inventory.peek(stocks_of(wish), now, policy.ttl_ms)
         parts.refill.demanded(parts.stock_for(wish), now)
     if spare is None:

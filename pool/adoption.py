@@ -65,6 +65,8 @@ def _update(ours: Binding, theirs: Binding) -> None:
     ours.bound_at = min(ours.bound_at, theirs.bound_at)
     ours.marked = ours.marked or theirs.marked
     ours.standby = ours.standby or theirs.standby
+    ours.corrected = ours.corrected or theirs.corrected
+    ours.locked = ours.locked or theirs.locked
 
 
 def _note(name: str, binding: Binding) -> Note:

@@ -16,7 +16,7 @@ from typing import Final, NamedTuple
 
 from pool.model import ModelKey
 from pool.policy import Regime
-from pool.track import EXPIRY_MS, MOST, Sighting, Track
+from pool.track import EXPIRY_MS, MOST, Track
 
 MODELS: Final = 64  # a client chooses the model's name
 
@@ -80,7 +80,7 @@ class Estimator:
         track = self._tracks.get(model)
         if track is None:
             track = self._track(model)
-        track.see(routed_id, Sighting(endpoint, slow, now))
+        track.see(routed_id, endpoint, slow, now)
         return self._settle(model, track, now)
 
     def regime(self, model: ModelKey, now: int) -> Regime:

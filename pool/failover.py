@@ -6,8 +6,10 @@ conversation, however often it is refused. What becomes of the refused id waits 
 
 from pool.acquire import bind, bind_natural, on, routed_source
 from pool.bindings import is_natural, wire_id
+from pool.decisions import Chosen, pin
 from pool.ids import short
 from pool.inventory import stocks_of
+from pool.lanes import Worth
 from pool.model import Binding, Note, Source, Spare, Start
 from pool.parts import Parts, key_of, model_of
 
@@ -54,8 +56,11 @@ def settle(parts: Parts, start: Start, now: int, *, refused: bool) -> list[Note]
     if binding is None or binding.standby != start.routed_id:
         return []
     left = binding.routed_id
+    if is_natural(binding):
+        parts.lanes.of(binding.key).measured(Worth.DEAD, None, None)
     _promote(parts, start, binding, now)
-    return [parts.note("retire", wish, left, reason="refused", next=short(start.routed_id))]
+    told = parts.note("retire", wish, left, reason="refused", next=short(start.routed_id))
+    return [told, *pin(parts, wish, start.routed_id, "failover", Chosen())]
 
 
 def _promote(parts: Parts, start: Start, binding: Binding, now: int) -> None:

@@ -31,6 +31,8 @@ def inherit(parts: Parts, wish: Wish, now: int) -> Binding | None:
     parts.bindings.forget(found, now)  # the id stays usable: it only changes its key
     binding = replace(found, key=key_of(wish), scope=wish.scope, last_seen_at=now)
     for evicted in parts.bindings.put(binding, now):
-        parts.notes.append(parts.note("evict", wish, evicted.routed_id, of=evicted.key.partition("::")[0]))
+        parts.notes.append(
+            parts.note("evict", wish, evicted.routed_id, reason="room", of=evicted.key.partition("::")[0])
+        )
     parts.notes.append(parts.note("inherit", wish, binding.routed_id))
     return binding

@@ -36,7 +36,10 @@ class Inventory:
         self.version = 0
 
     def take(self, stocks: Iterable[Stock], now: int, ttl_ms: int) -> Spare | None:
-        """The fastest fresh spare of the first stock that has one; it is the caller's for good."""
+        """The fastest fresh spare of the first stock that has one; it is the caller's for good.
+
+        Fastest by the speed it writes with, where that was measured, else by its latency.
+        """
         spare = self.peek(stocks, now, ttl_ms)
         if spare is not None:
             self.drop(spare)
@@ -47,7 +50,7 @@ class Inventory:
         for stock in stocks:
             fresh = [spare for spare in self._in(stock) if is_fresh(spare, now, ttl_ms)]
             if fresh:
-                return min(fresh, key=lambda spare: (spare.upstream_ms, spare.id))
+                return min(fresh, key=lambda spare: (-(spare.tps or 0.0), spare.upstream_ms, spare.id))
         return None
 
     def take_stale(self, stocks: Iterable[Stock], now: int, ttl_ms: int) -> Spare | None:
@@ -120,6 +123,9 @@ class Inventory:
 
     def all(self) -> tuple[Spare, ...]:
         return tuple(spare for spares in self._stocks.values() for spare in spares.values())
+
+    def of(self, stock: Stock) -> tuple[Spare, ...]:
+        return tuple(self._in(stock))
 
     def stocks(self) -> list[Stock]:
         return [stock for stock, spares in self._stocks.items() if spares]

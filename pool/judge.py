@@ -3,13 +3,17 @@
 The verdict names the id it was measured on. If the conversation has another by now, nothing changes.
 """
 
+from pool import pacing
 from pool.acquire import bind, bind_natural, routed_source
 from pool.bindings import is_natural, wire_id
+from pool.decisions import keep_natural
 from pool.failover import settle
+from pool.lanes import Worth
 from pool.learning import learn_turn
 from pool.model import Binding, Blame, Latency, Note, Outcome, Source, Start
 from pool.parts import Parts, key_of, model_of
 from pool.pauses import LIMIT_MS, Area, Reason
+from pool.policy import Policy
 from pool.retire import Effect, case_of, effect_of
 
 
@@ -18,8 +22,17 @@ def observe(parts: Parts, start: Start, outcome: Outcome, now: int) -> list[Note
     wish = start.wish
     notes = _world(parts, start, outcome, now) + learn_turn(parts, start, outcome, now)
     policy = parts.policy(model_of(wish))
+    if policy.paced and policy.routed and not policy.applied and wish.turn and wish.model:
+        return notes + pacing.watch(parts, start, outcome, now)
     if not policy.applied or not wish.turn or not wish.model or start.source is Source.NONE:
         return notes
+    return notes + _judge(parts, start, outcome, policy, now)
+
+
+def _judge(parts: Parts, start: Start, outcome: Outcome, policy: Policy, now: int) -> list[Note]:
+    """What it changes about the id that a turn went out on."""
+    wish = start.wish
+    notes: list[Note] = []
     if start.replaced:
         return notes  # the attempt that stands in for it settles both
     if start.replaces is not None:
@@ -33,6 +46,8 @@ def observe(parts: Parts, start: Start, outcome: Outcome, now: int) -> list[Note
         if outcome.refused:
             parts.faults.saw(model_of(wish), start.routed_id, now)
         return notes
+    if policy.paced:
+        return notes + pacing.observe(parts, start, binding, outcome, now)
     case = case_of(
         outcome,
         parts.settings,
@@ -49,7 +64,24 @@ def observe(parts: Parts, start: Start, outcome: Outcome, now: int) -> list[Note
     if effect.bad and parts.faults.saw(model_of(wish), start.routed_id, now, start.at):
         notes.append(parts.note("fault", wish, start.routed_id, spared=effect.value))
         effect = Effect.SEEN
-    return notes + _apply(parts, start, binding, outcome, now, effect=effect)
+    notes += _apply(parts, start, binding, outcome, now, effect=effect)
+    return notes + (_of_natural(parts, start, outcome, effect) if start.source is Source.NATURAL else [])
+
+
+def _of_natural(parts: Parts, start: Start, outcome: Outcome, effect: Effect) -> list[Note]:
+    """What the natural id was found to be; the first healthy turn on it is the decision to stay there."""
+    if effect not in {Effect.MARK, Effect.HEALTHY}:
+        return []
+    wish = start.wish
+    lane = parts.lanes.of(key_of(wish))
+    if effect is Effect.MARK:
+        worth = Worth.DEAD if outcome.refused else Worth.REJECTED
+        lane.measured(worth, None, None if outcome.refused else outcome.latency_ms)
+        return []
+    if lane.decided:
+        return []
+    lane.measured(Worth.OK, None, outcome.latency_ms)
+    return [keep_natural(parts, wish, "turn")]
 
 
 def _world(parts: Parts, start: Start, outcome: Outcome, now: int) -> list[Note]:

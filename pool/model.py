@@ -47,6 +47,7 @@ class Spare:
     upstream_ms: float
     verified_at: int
     created_at: int
+    tps: float | None = None  # what its probe wrote, in the throughput profile
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +75,7 @@ class Wish(NamedTuple):
     shape: Shape
     natural: Natural
     turn: bool = True
+    child: bool = False  # a sub-agent's conversation: another one started it
 
 
 @dataclass(slots=True)
@@ -124,6 +126,12 @@ class Outcome(NamedTuple):
     uncached_tokens: int | None = None  # input tokens the provider had to read; None: unknown
     request_bytes: int = 0
     endpoint: str | None = None
+    first_event_ms: float | None = None  # to the first semantic event, from sending
+    generation_ms: float | None = None  # from the first to the last semantic event
+    tps: float | None = None  # tokens a second over that; None: not measured (latency profile), or too little to tell
+    estimated: bool = False  # without usage: the events were counted
+    completion_tokens: int | None = None
+    input_tokens: int | None = None
     pause_ms: float | None = None  # how long a limit or Retry-After asks probes to stay away
 
 
@@ -155,6 +163,12 @@ class ProbeResult:
     endpoint: str | None = None
     body_id: str | None = None
     tokens: int = 0
+    reason: str | None = None  # why it was rejected, in the throughput profile; its measurements follow
+    ttfb_ms: float | None = None
+    total_ms: float | None = None
+    tps: float | None = None
+    estimated: bool = False
+    completion_tokens: int | None = None
 
 
 @dataclass(slots=True)
@@ -176,6 +190,9 @@ class Binding:
     scope: str = ""
     marked: bool = False  # a slow natural id: used until a spare is ready
     standby: str | None = None  # an id already spent on this conversation by a failed failover
+    tps: float | None = None  # what its probe wrote (throughput profile)
+    corrected: bool = False  # the one correction of its probe's speed was made
+    locked: bool = False  # slow turns do not move it any more
     value: str | None = None  # what a ``digest:`` id stands for; in memory only
 
 

@@ -2,18 +2,29 @@
 
 from collections import deque
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, NamedTuple
 
+from config.sections.probe import ProbeSection
+from config.sections.quarantine import QuarantineSection
 from config.settings import Settings
 from pool.bindings import Bindings
 from pool.estimator import Belief, Estimator
 from pool.faults import Faults
 from pool.ids import short
 from pool.inventory import Inventory
+from pool.lanes import Lanes
 from pool.model import ModelKey, Note, Spare, Stock, Wish, binding_key
 from pool.pauses import Pauses
 from pool.policy import Policy, Regime, policy_for
 from pool.refill import Refill
+
+
+class Order(NamedTuple):
+    """A conversation for which a round of candidates is to be tried."""
+
+    wish: Wish
+    at: int
+
 
 NOTES_KEPT: Final = 1024  # that nobody has asked for
 POLICIES_KEPT: Final = 1024  # a client chooses the model's name
@@ -33,11 +44,15 @@ class Parts:
     estimator: Estimator = field(default_factory=Estimator)
     regimes: dict[ModelKey, Regime] = field(default_factory=dict)  # what the estimator believes, if anything
     told: dict[ModelKey, Belief] = field(default_factory=dict)  # what the store knows of that
+    lanes: Lanes = field(default_factory=Lanes)
+    orders: dict[str, Order] = field(default_factory=dict)  # binding key -> a round to have in the background
+    rounds: int = 0  # how many there were
     spent: dict[ModelKey, int] = field(default_factory=dict)  # probes since the regime is what it is
     canaries: dict[ModelKey, tuple[Spare | None, int]] = field(default_factory=dict)  # the id, and when it was sent
     cooldown: dict[str, int] = field(default_factory=dict)  # binding key -> no search until
     searching: dict[str, int] = field(default_factory=dict)  # binding key -> the search's deadline
     notes: deque[Note] = field(default_factory=lambda: deque(maxlen=NOTES_KEPT))
+    limits: dict[str, tuple[ProbeSection, QuarantineSection]] = field(default_factory=dict)  # likewise
     policies: dict[tuple[ModelKey, Regime], Policy] = field(default_factory=dict)  # of the settings in force
 
     def policy(self, model: ModelKey) -> Policy:
@@ -48,6 +63,19 @@ class Parts:
                 self.policies.clear()
             known = self.policies[model, regime] = policy_for(self.settings, model, regime)
         return known
+
+    def paces(self, model: str) -> tuple[ProbeSection, QuarantineSection]:
+        """The limits that hold for a model; asked for each turn, so kept."""
+        known = self.limits.get(model)
+        if known is None:
+            if len(self.limits) >= POLICIES_KEPT:
+                self.limits.clear()
+            known = self.limits[model] = self.settings.probe_for(model), self.settings.quarantine_for(model)
+        return known
+
+    def next_round(self) -> int:
+        self.rounds += 1
+        return self.rounds
 
     def target(self, stock: Stock, now: int) -> int:
         """How many spares of a stock to keep: while nothing is known, only what conversations really ask for."""

@@ -7,15 +7,16 @@ One event loop thread uses it. What must reach other processes waits in the outb
 from collections.abc import Callable, Mapping
 
 from config.settings import Settings
-from pool import acquire, failover, judge, learning, probing
+from pool import acquire, failover, judge, learning, probing, rounds
 from pool.bindings import Bindings, wire_id
 from pool.estimator import Belief
 from pool.ground import PoolGround
 from pool.inventory import Inventory
 from pool.model import ModelKey, Note, Outcome, ProbeResult, Start, Stock, Wish, binding_key
-from pool.parts import Parts, key_of, note
+from pool.parts import Parts, key_of, model_of, note
 from pool.pauses import Area, Reason
 from pool.refill import ProbeWish, Refill
+from pool.rounds import Round
 from pool.search import Search
 from pool.view import view
 
@@ -43,6 +44,7 @@ class Routes:
         """Obey other settings from now on; what waited for a reload (401/403 on probes) may go on."""
         self.parts.settings = settings
         self.parts.policies.clear()
+        self.parts.limits.clear()
         self.parts.shared_key = shared_key
         self.parts.bindings.reconfigure(settings)
         self.parts.refill.reconfigure(settings.pool, now)
@@ -102,7 +104,7 @@ class Routes:
         return notes
 
     # -- a request that may wait (budgets above 0) --------------------------------------------------
-    def search(self, start: Start, now: int) -> Search | None:
+    def search(self, start: Start, now: int) -> Search | Round | None:
         """The budgeted acquisition for a start with ``budget_ms`` > 0.
 
         None: another request of the conversation is at it; wait for that one up to ``budget_ms`` and call
@@ -112,6 +114,8 @@ class Routes:
         if start.budget_ms <= 0 or self.parts.searching.get(key, 0) > now:
             return None
         self.parts.searching[key] = now + round(start.budget_ms)
+        if self.parts.policy(model_of(start.wish)).paced:
+            return Round(self.parts, self._ground, start, now)
         return Search(self._ground, self.parts.settings, self.parts.stock_for(start.wish), start, now)
 
     # -- probes ------------------------------------------------------------------------------------
@@ -127,6 +131,13 @@ class Routes:
     def admit(self, wish: ProbeWish, result: ProbeResult, now: int) -> list[Note]:
         """What a probe found: a spare, nothing, or a reason to stop."""
         return probing.admit(self.parts, wish, result, now)
+
+    def next_round(self, now: int, payable: Callable[[Stock], bool]) -> Round | None:
+        """The next round of candidates to have in the background (throughput profile), driven as a search is.
+
+        Ask again after it is over: one at a time.
+        """
+        return rounds.due(self.parts, self._ground, payable, now)
 
     def capped(self, provider: str, now: int) -> list[Note]:
         """No probe was granted for this hour: stay away a while."""

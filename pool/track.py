@@ -16,6 +16,7 @@ MOST: Final = 5.5  # more certain it never gets, so that a change is noticed soo
 LEAST: Final = 5  # comparisons,
 LEAST_IDS: Final = 3  # and different ids, before anything is believed
 STEP: Final = 1.5  # what one request can say at most
+AWAY: Final = log(HOP)  # what it says when it was not where it belongs
 HORIZON_MS: Final = 7_200_000  # an id that was not seen for longer may have been forgotten by the gateway
 EXPIRY_MS: Final = 21_600_000  # what was known counts for nothing after 6 h without evidence
 NEWCOMERS: Final = 24  # ids seen for the first time: what different ids do
@@ -42,19 +43,19 @@ class Home:
     away: str | None = None
     away_slow: bool | None = None
 
-    def visit(self, seen: Sighting) -> None:
+    def visit(self, endpoint: str | None, slow: bool | None, at: int) -> None:
         """Take down where it was this time; what is not told holds on."""
-        self.at = seen.at
-        if seen.endpoint is not None:
-            if self.endpoint is None or seen.endpoint in {self.endpoint, self.away}:
-                self.endpoint, self.away = seen.endpoint, None
+        self.at = at
+        if endpoint is not None:
+            if endpoint == self.endpoint or endpoint == self.away or self.endpoint is None:  # noqa: PLR1714  (faster)
+                self.endpoint, self.away = endpoint, None
             else:
-                self.away = seen.endpoint
-        if seen.slow is not None:
-            if self.slow is None or seen.slow in {self.slow, self.away_slow}:
-                self.slow, self.away_slow = seen.slow, None
+                self.away = endpoint
+        if slow is not None:
+            if slow is self.slow or slow is self.away_slow or self.slow is None:
+                self.slow, self.away_slow = slow, None
             else:
-                self.away_slow = seen.slow
+                self.away_slow = slow
 
 
 @dataclass(slots=True)
@@ -111,21 +112,22 @@ class Track:
         self.compared = 0
         self.weight = self.same = self.other = 0.0
 
-    def see(self, routed_id: str, seen: Sighting) -> None:
+    def see(self, routed_id: str, endpoint: str | None, slow: bool | None, at: int) -> None:
+        """An id was somewhere."""
         home = self.ids.pop(routed_id, None)
         if home is None:
-            home = Home(seen.endpoint, seen.slow, seen.at)
-            self._welcome(seen)
-        else:
-            if 0 <= seen.at - home.at <= HORIZON_MS:
-                self._compare(home, seen)
-            home.visit(seen)
-        self.ids[routed_id] = home
-        if len(self.ids) > IDS:
-            del self.ids[next(iter(self.ids))]
+            self.ids[routed_id] = Home(endpoint, slow, at)
+            self._welcome(Sighting(endpoint, slow, at))
+            return
+        if 0 <= at - home.at <= HORIZON_MS:
+            self._compare(home, endpoint, slow, at)
+        home.visit(endpoint, slow, at)
+        self.ids[routed_id] = home  # the ones seen last are kept
 
     def _welcome(self, seen: Sighting) -> None:
         self._count(seen, 1)
+        if len(self.ids) > IDS:
+            del self.ids[next(iter(self.ids))]
         self.newcomers.append(seen)
         if len(self.newcomers) > NEWCOMERS:
             self._count(self.newcomers.popleft(), -1)
@@ -136,19 +138,20 @@ class Track:
         self.endpoints.add(seen.endpoint, by)
         self.speeds.add(seen.slow, by)
 
-    def _compare(self, home: Home, seen: Sighting) -> None:
+    def _compare(self, home: Home, endpoint: str | None, slow: bool | None, at: int) -> None:
         """Weigh what an id did when it came back."""
-        if home.endpoint is not None and seen.endpoint is not None:
-            agrees = home.endpoint == seen.endpoint
-            if not agrees or len(self.endpoints.of) > 1 or seen.endpoint not in self.endpoints.of:
-                self._weigh(agrees, self.endpoints.share(seen.endpoint), "endpoint", seen.at)
+        if endpoint is not None and home.endpoint is not None:
+            agrees, known = home.endpoint == endpoint, self.endpoints.of
+            if not agrees or len(known) > 1 or endpoint not in known:
+                self._weigh(agrees, self.endpoints.share(endpoint), "endpoint", at)
                 return
-        if home.slow is not None and seen.slow is not None:
-            self._weigh(home.slow == seen.slow, self.speeds.share(seen.slow), "speed", seen.at)
+        if slow is not None and home.slow is not None:
+            self._weigh(home.slow is slow, self.speeds.share(slow), "speed", at)
 
     def _weigh(self, agrees: bool, share: float, by: str, at: int) -> None:
-        step = log((1.0 - HOP + HOP * share) / share) if agrees else log(HOP)
-        self.score = max(-MOST, min(MOST, self.score + max(-STEP, min(STEP, step))))
+        step = min(STEP, log((1.0 - HOP + HOP * share) / share)) if agrees else AWAY
+        score = self.score + step
+        self.score = MOST if score > MOST else -MOST if score < -MOST else score  # noqa: FURB136  (faster)
         self.by, self.at = by, at
         self.compared += 1
         self.weight = self.weight * FADE + 1.0

@@ -5,6 +5,7 @@ client. A connection that died after the request was written may have been bille
 """
 
 import asyncio
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -20,6 +21,7 @@ from proxy.gateway.fields import rewrite
 from proxy.guard import allow_origin
 from proxy.incoming import Incoming
 from proxy.listener import ClientConnection
+from proxy.pace import Pace
 from proxy.pour import Ended, Pour, cut
 from proxy.tap import tap_for
 from proxy.timers import Timers
@@ -221,7 +223,11 @@ class Attempts:
         keep = framed and request.keep_alive and not daemon.stopping and self._incoming.arrived
         exchange.head = head
         exchange.tap = tap_for(head, daemon.clock.mono_ms)
-        pour = Pour(transport, connection, exchange.tap.feed if exchange.tap is not None else None, bare=bare)
+        feed: Callable[[bytes], None] | None = exchange.tap.feed if exchange.tap is not None else None
+        if feed is not None and exchange.stream and daemon.paces(exchange.model):
+            exchange.pace = Pace(daemon.clock.mono_ms)
+            feed = exchange.pace.beside(feed)
+        pour = Pour(transport, connection, feed, bare=bare)
         self._pour = self._client.pour = pour
         extra = self._extra()
         request.writer.output_size = 1

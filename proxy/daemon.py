@@ -86,6 +86,8 @@ class Daemon:
         self.has_timers = bool(settings.stall.idle_timeout_ms or settings.stall.total_timeout_ms)
         self._apis = frozenset(settings.routing.apis) if settings.routing.mode != "off" else frozenset()
         self._providers = frozenset(settings.routing.providers)
+        profiles = {settings.probe.profile, *(settings.profile_for(model) for model in settings.models)}
+        self._paced = "throughput" in profiles and settings.routing.mode != "off"
         self._models = frozenset(settings.routing.models)
 
     def reconfigure(self, loaded: Loaded) -> None:
@@ -107,6 +109,10 @@ class Daemon:
     def serves_model(self, model: str) -> bool:
         """Is the model on ``routing.models``, or is there no such list?"""
         return not self._models or model in self._models
+
+    def paces(self, model: str | None) -> bool:
+        """Are this model's routes chosen by speed, so that its answers are timed to their last token?"""
+        return self._paced and model is not None and self.settings.profile_for(model) == "throughput"
 
     def lacks_session(self, fields: list[Field]) -> bool:
         """Must the session field be filled in although nothing else is changed?"""

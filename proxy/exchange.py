@@ -9,6 +9,7 @@ from proxy.errors import ProxyError
 from proxy.gateway.paths import Target
 from proxy.gateway.refusals import Refusal
 from proxy.gateway.signals import Signals
+from proxy.pace import Pace
 from proxy.pour import Ended
 from proxy.tap import Tap
 from proxy.verdict import Verdict
@@ -28,6 +29,7 @@ class Exchange:
     origin: bytes | None = None  # a page of listen.allowed_origins that asks
     routed: bool = False
     scope: str = ""
+    child: bool = False  # it names a conversation that started it
     facts: BodyFacts | None = None
     resolved: Resolved | None = None
     match: str | None = None
@@ -45,6 +47,7 @@ class Exchange:
     signals: Signals | None = None
     refusal: Refusal | None = None
     tap: Tap | None = None
+    pace: Pace | None = None  # only where routes are chosen by speed
     bytes_out: int = 0
     ended: Ended | None = None
     error: ProxyError | None = None

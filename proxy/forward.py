@@ -88,6 +88,7 @@ class Forward:
             raw, exchange.target.named, exchange.facts, daemon.rules, exchange.target.upstream.decode("latin-1")
         )
         exchange.match = reading.match
+        exchange.child = reading.parent is not None
         exchange.resolved = daemon.registry.resolve(
             reading, exchange.scope, exchange.target.provider, exchange.facts, exchange.at
         )
@@ -107,6 +108,7 @@ class Forward:
             conversation.shape,
             conversation.natural,
             turn=resolved.turn and model is not None and daemon.serves_model(model),
+            child=exchange.child,
         )
         exchange.bypassed = not daemon.observing and daemon.way_out.bypasses(wish.provider, exchange.at)
         exchange.start = unrouted(wish, exchange.at) if exchange.bypassed else daemon.routes.start(wish, exchange.at)

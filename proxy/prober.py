@@ -14,10 +14,13 @@ from config.settings import Settings
 from pool.clock import Clock
 from pool.model import ProbeResult
 from pool.profiles.latency import PROMPT, ProbeFacts, classify
+from pool.profiles.throughput import PacedFacts, grade
 from proxy import __version__
 from proxy.errors import UpstreamError
 from proxy.gateway import refusals, signals
 from proxy.gateway.refusals import Refusal, RefusalKind
+from proxy.paced import Paced, paced_body, read_stream
+from proxy.tap import tokens
 from proxy.targets import ProbeTarget
 from proxy.wire.connection import Connection
 from proxy.wire.head import Field, ResponseHead, request_head
@@ -39,6 +42,7 @@ class _Exchange:
     head: ResponseHead | None = None
     headed_ms: float | None = None
     body: bytes | None = None
+    paced: Paced | None = None
 
 
 class Prober:
@@ -59,9 +63,11 @@ class Prober:
 
         ``wall_ms`` counts from the request to the answer's head, or until it was given up.
         """
-        body = probe_body(target.api, target.model, self._settings.probe_for(target.model).max_tokens)
-        fields = self._fields(target, session_id, len(body))
-        exchange = _Exchange(self._clock.mono_ms())
+        paced = self.paces(target)
+        most = self._settings.probe_for(target.model).max_tokens
+        body = paced_body(target.model, most) if paced else probe_body(target.api, target.model, most)
+        fields = self._fields(target, session_id, len(body), paced=paced)
+        exchange = _Exchange(self._clock.mono_ms(), paced=Paced(self._clock) if paced else None)
         timed_out = False
         try:
             async with asyncio.timeout(self._clock.seconds(timeout_ms)):
@@ -70,6 +76,9 @@ class Prober:
             timed_out = True
         except UpstreamError as error:
             exchange.written = exchange.written and error.written
+        if exchange.paced is not None and exchange.head is not None and exchange.head.status < 400:
+            wall_ms = (exchange.headed_ms or self._clock.mono_ms()) - exchange.began_ms
+            return self._paced_result(target, session_id, exchange, exchange.paced, wall_ms, timed_out=timed_out)
         ended_ms = exchange.headed_ms if exchange.body is not None else None
         wall_ms = (self._clock.mono_ms() if ended_ms is None else ended_ms) - exchange.began_ms
         return self._result(target, session_id, exchange, wall_ms, timed_out=timed_out)
@@ -83,14 +92,17 @@ class Prober:
             exchange.written = True
             exchange.head = await connection.head()
             exchange.headed_ms = self._clock.mono_ms()
-            exchange.body = await _whole(connection)
+            if exchange.paced is not None and exchange.head.status < 400:
+                await read_stream(connection, exchange.paced)
+            else:
+                exchange.body = await _whole(connection)
         finally:
             self._upstream.release(connection)
 
-    def _fields(self, target: ProbeTarget, session_id: str, length: int) -> list[Field]:
+    def _fields(self, target: ProbeTarget, session_id: str, length: int, *, paced: bool) -> list[Field]:
         fields: list[Field] = [
             (b"user-agent", USER_AGENT),
-            (b"accept", b"application/json"),
+            (b"accept", b"text/event-stream" if paced else b"application/json"),
             (b"accept-encoding", b"identity"),
             (b"content-type", b"application/json"),
             *target.credential,
@@ -133,6 +145,66 @@ class Prober:
             said.endpoint,
             facts.body_id,
             _tokens(answer),
+        )
+
+    def paces(self, target: ProbeTarget) -> bool:
+        """Is this model's speed what counts, and does its API stream what can be counted?"""
+        return target.api == "completions" and self._settings.profile_for(target.model) == "throughput"
+
+    def _paced_result(
+        self,
+        target: ProbeTarget,
+        session_id: str,
+        exchange: _Exchange,
+        paced: Paced,
+        wall_ms: float,
+        *,
+        timed_out: bool,
+    ) -> ProbeResult:
+        head, began_ms = exchange.head, exchange.began_ms
+        assert head is not None
+        used = tokens(paced.tap.usage)
+        tps, estimated = paced.pace.tps(used.get("output"))
+        said = signals.read(head.fields, self._clock.wall_ms())
+        refusal = None
+        if paced.tap.error is not None:
+            refusal = refusals.in_stream_error(paced.tap.error, self._settings.upstream.session_header)
+        over = paced.ended_ms is not None and not timed_out
+        answer = ProbeFacts(
+            target.model,
+            (_status(head.status, refusal, {}) if over else None),
+            wall_ms,
+            said.upstream_ms,
+            paced.body_id,
+            timed_out=timed_out,
+            limited=refusal is not None and refusal.kind is RefusalKind.LIMIT,
+            overloaded=refusal is not None and refusal.kind is RefusalKind.OVERLOAD,
+        )
+        first_ms = paced.pace.first_ms
+        facts = PacedFacts(
+            answer,
+            ttfb_ms=None if first_ms is None else first_ms - began_ms,
+            total_ms=None if paced.ended_ms is None else paced.ended_ms - began_ms,
+            tps=tps,
+        )
+        graded = grade(facts, self._settings.probe_for(target.model))
+        return ProbeResult(
+            session_id,
+            graded.kind,
+            said.upstream_ms,
+            wall_ms,
+            exchange.written,
+            head.status,
+            said.retry_after_ms,
+            said.endpoint,
+            paced.body_id,
+            _tokens({"usage": paced.tap.usage}),
+            reason=graded.reason,
+            ttfb_ms=facts.ttfb_ms,
+            total_ms=facts.total_ms,
+            tps=tps,
+            estimated=estimated,
+            completion_tokens=used.get("output", paced.pace.deltas),
         )
 
     def _refusal(self, head: ResponseHead, body: bytes, now: int) -> Refusal | None:

@@ -3,6 +3,8 @@
 It runs in the task's ``finally``: it never raises and never waits.
 """
 
+from typing import Any
+
 from pool.model import Latency, Outcome
 from proxy.daemon import Daemon
 from proxy.errors import BadResponse, ConnectFailed, ConnectTimedOut, NameNotResolved, ProxyError, TlsFailed
@@ -10,6 +12,7 @@ from proxy.exchange import Exchange
 from proxy.gateway import refusals
 from proxy.gateway.refusals import RefusalKind
 from proxy.insight.redact import digest
+from proxy.pace import Pace
 from proxy.pour import Ended
 from proxy.tap import tokens
 from proxy.verdict import End, Seen, Stage, Verdict, judge
@@ -101,7 +104,22 @@ def outcome_of(daemon: Daemon, exchange: Exchange, verdict: Verdict, now: int) -
         request_bytes=exchange.bytes_in,
         endpoint=signals.endpoint if signals is not None else None,
         pause_ms=pause_ms,
+        **(_pace(exchange, exchange.pace) if exchange.pace is not None else {}),
     )
+
+
+def _pace(exchange: Exchange, pace: Pace) -> dict[str, Any]:
+    """How fast the answer was written, where routes are chosen by that; a broken one tells nothing."""
+    used = tokens(exchange.tap.usage) if exchange.tap is not None else {}
+    tps, estimated = pace.tps(used.get("output")) if exchange.ended is Ended.COMPLETE else (None, False)
+    return {
+        "first_event_ms": None if pace.first_ms is None else pace.first_ms - exchange.sent_ms,
+        "generation_ms": pace.generation_ms,
+        "tps": tps,
+        "estimated": estimated,
+        "completion_tokens": used.get("output"),
+        "input_tokens": used.get("input"),
+    }
 
 
 def _latency(exchange: Exchange, elapsed: float) -> tuple[float | None, Latency]:

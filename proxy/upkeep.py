@@ -12,7 +12,8 @@ from pool.ids import new_id
 from pool.keeper import Done, Job
 from pool.model import Note, ProbeResult, Start, Stock
 from pool.refill import ProbeWish
-from pool.search import Found, GiveUp
+from pool.rounds import Round
+from pool.search import Found, GiveUp, Search
 from proxy.daemon import Daemon
 from proxy.notify import ALIVE, notify, watchdog_ms
 from proxy.worker import Worker
@@ -87,7 +88,7 @@ class Upkeep:
 
     def start(self, group: asyncio.TaskGroup) -> list[asyncio.Task[None]]:
         """Start the loops in the daemon's one group; whoever owns that ends them."""
-        loops = [self._state, self._refill, self._watch]
+        loops = [self._state, self._refill, self._rounds, self._watch]
         if watchdog_ms() is not None:
             loops.append(self._alive)
         return [group.create_task(self._endlessly(loop), name=f"ocpool{loop.__name__}") for loop in loops]
@@ -129,6 +130,17 @@ class Upkeep:
                 for wish in wishes:
                     await self._probe(wish)
                 await clock.sleep(daemon.settings.probe.min_interval_ms)
+
+    async def _rounds(self) -> None:
+        """Try candidates for conversations whose natural id was slow (throughput profile), one round at a time."""
+        daemon = self._daemon
+        while True:
+            await daemon.clock.sleep(_REFILL_TICK_MS)
+            while not daemon.stopping:
+                found = daemon.routes.next_round(daemon.clock.wall_ms(), self._payable)
+                if found is None:
+                    break
+                await self._drive(found)
 
     def _hurry(self) -> None:
         """By command: a cycle begins now for every model in use."""
@@ -179,11 +191,13 @@ class Upkeep:
 
     async def search(self, start: Start) -> Start:
         """Look for a fast id for as long as the configured budget allows; without one, the start stays as it was."""
+        search = self._daemon.routes.search(start, self._daemon.clock.wall_ms())
+        return await (self._other_search(start) if search is None else self._drive(search))
+
+    async def _drive(self, search: Search | Round) -> Start:
+        """Send the probes that a search or a round of candidates asks for, until it is over."""
         daemon = self._daemon
         clock = daemon.clock
-        search = daemon.routes.search(start, clock.wall_ms())
-        if search is None:
-            return await self._other_search(start)
         try:
             while True:
                 step = search.next(clock.wall_ms())

@@ -11,7 +11,7 @@ def test_a_new_conversation_starts_on_a_fresh_spare():
     pool = routes(spare("s1"))
     start = pool.start(wish(), NOW)
     assert (start.routed_id, start.source, start.bound, start.first_turn) == ("s1", Source.SPARE, True, True)
-    assert names(pool.notes()) == ["take"]
+    assert names(pool.notes()) == ["take", "pin"]
     assert pool.notes() == []
 
 
@@ -89,7 +89,7 @@ def test_an_idle_binding_expires_and_the_conversation_picks_again():
     start = pool.start(wish(), later)
     assert (start.routed_id, start.source) == ("natural-c1", Source.NATURAL)
     assert pool.parts.bindings.is_retired("s1")
-    assert names(pool.notes()) == ["take", "expire", "natural"]
+    assert names(pool.notes()) == ["take", "pin", "expire", "natural"]
 
 
 def test_an_id_that_takes_the_place_of_a_routed_one_is_a_repin():
@@ -154,7 +154,7 @@ def test_evictions_are_told():
     pool = routes(spare("s1"), spare("s2"), binding={"max_count": 1})
     pool.start(wish("c1"), NOW)
     pool.start(wish("c2"), NOW + 1)
-    assert names(pool.notes()) == ["take", "evict", "take"]
+    assert names(pool.notes()) == ["take", "pin", "evict", "take", "pin"]
     assert pool.start(wish("c1"), NOW + 2).routed_id == "natural-c1"
 
 

@@ -134,7 +134,7 @@ def test_a_limit_of_a_caller_pauses_the_shared_key_and_a_success_ends_it():
     pool = routes(shared_key=True)
     pool.observe(pool.start(wish(scope="me"), NOW), limited(), NOW)
     assert pool.parts.pauses.active(GO, "", MODEL, NOW) is not None
-    assert names(pool.observe(pool.start(wish(scope="me"), NOW), fast(), NOW)) == ["resume"]
+    assert names(pool.observe(pool.start(wish(scope="me"), NOW), fast(), NOW)) == ["resume", "keep-natural"]
     assert pool.parts.pauses.active(GO, "", MODEL, NOW) is None
 
 

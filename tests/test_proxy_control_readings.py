@@ -23,7 +23,7 @@ def test_every_reading_is_in_the_catalog_with_its_labels():
         "events": {"dropped": 1},
         "log": {"dropped": 1},
         "upstream": {"connections": 2, "idle": 1},
-        "pool": [{"provider": "p", "model": "m"}],
+        "pool": [{"provider": "p", "model": "m", "routing": {"regime": "sticky", "confidence": 0.97}}],
         "pauses": [{"provider": "p"}],
     }
     found = readings(seen)

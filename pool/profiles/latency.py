@@ -53,6 +53,7 @@ TABLE: tuple[Row, ...] = (
     Row(ProbeKind.OVERLOADED, lambda facts, _: facts.overloaded or facts.status in {429, 529}),
     Row(ProbeKind.TRANSPORT, lambda facts, _: (facts.status or 0) >= 500),
     Row(ProbeKind.REJECTED, lambda facts, _: not 200 <= (facts.status or 0) < 300),
+    # From here on there is an answer, and the question is how good it was.
     Row(ProbeKind.SLOW, lambda facts, probe: latency_of(facts) > probe.max_upstream_ms),
     Row(
         ProbeKind.MISMATCH,
@@ -60,6 +61,14 @@ TABLE: tuple[Row, ...] = (
     ),
     Row(ProbeKind.FAST, lambda _facts, _probe: True),
 )
+
+
+UNANSWERED = next(number for number, row in enumerate(TABLE) if row.kind is ProbeKind.SLOW)
+
+
+def answered(facts: ProbeFacts, probe: ProbeSection) -> ProbeKind | None:
+    """None: there is an answer that can be measured; else what stood in the way."""
+    return next((row.kind for row in TABLE[:UNANSWERED] if row.fits(facts, probe)), None)
 
 
 def classify(facts: ProbeFacts, settings: Settings) -> ProbeKind:

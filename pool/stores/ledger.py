@@ -217,6 +217,8 @@ def merge(new: Binding, there: Binding) -> Binding:
         turns=max(new.turns, there.turns),
         marked=new.marked or there.marked,
         standby=new.standby or there.standby,
+        corrected=new.corrected or there.corrected,
+        locked=new.locked or there.locked,
     )
 
 

@@ -63,6 +63,7 @@ def read_spare(raw: object) -> Spare | None:
         upstream_ms=number(raw.get("upstreamMs")) or 0.0,
         verified_at=verified_at,
         created_at=integer(raw.get("createdAt")) or verified_at,
+        tps=number(raw.get("tps")),
     )
 
 
@@ -79,6 +80,8 @@ def write_spare(spare: Spare) -> Json:
         written["scope"] = spare.stock.scope
     if spare.stock.shape is not Shape.UUID:
         written["shape"] = spare.stock.shape.value
+    if spare.tps is not None:
+        written["tps"] = round(spare.tps, 1)
     return written
 
 
@@ -119,10 +122,16 @@ def read_binding(key: str, raw: object) -> Binding | None:
         scope=text(raw.get("scope")) or "",
         marked=raw.get("marked") is True,
         standby=text(raw.get("standby")),
+        tps=number(raw.get("tps")),
+        corrected=raw.get("corrected") is True,
+        locked=raw.get("locked") is True,
     )
 
 
-OPTIONAL = ("upstreamMs", "verifiedAt", "source", "turns", "endpoint", "scope", "marked", "standby")
+OPTIONAL = (
+    *("upstreamMs", "verifiedAt", "source", "turns", "endpoint", "scope", "marked", "standby"),
+    *("tps", "corrected", "locked"),
+)
 
 
 def write_binding(binding: Binding, over: Mapping[str, Any]) -> Json:
@@ -145,6 +154,9 @@ def write_binding(binding: Binding, over: Mapping[str, Any]) -> Json:
         "scope": binding.scope or None,
         "marked": binding.marked or None,
         "standby": binding.standby,
+        "tps": None if binding.tps is None else round(binding.tps, 1),
+        "corrected": binding.corrected or None,
+        "locked": binding.locked or None,
     }
     return kept | written | {name: value for name, value in optional.items() if value is not None}
 

@@ -54,7 +54,7 @@ class Service:
         record.provider, record.api, record.session = route.provider, route.api, session
         record.model, record.stream, record.max_tokens = facts.model, facts.stream, facts.max_tokens
         record.key_digest = digest(key) if key else None
-        record.probe = facts.max_tokens == 1 and record.user_agent.startswith("ocpool/")
+        record.probe = facts.max_tokens in {1, 96} and record.user_agent.startswith("ocpool/")
         return checks.Asked(route, record.fields, facts, key, session)
 
     def serve(

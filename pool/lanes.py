@@ -1,0 +1,72 @@
+"""What is remembered of a conversation while its route is being decided: its natural id's worth, and what was found.
+
+In memory only, and bounded: after a restart a conversation is bound, or begins anew.
+"""
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Final
+
+from pool.model import ProbeKind, Spare
+
+KEPT: Final = 4096
+FOUND_MS: Final = (
+    1_500_000  # an id found for a conversation waits 25 min for its next turn: so long routes were seen to last
+)
+DEAD: Final = frozenset({ProbeKind.OVERLOADED, ProbeKind.TIMEOUT})
+
+
+class Worth(StrEnum):
+    """What the natural id of a conversation was found to be."""
+
+    UNMEASURED = "unmeasured"
+    OK = "ok"
+    REJECTED = "rejected"  # too slow
+    DEAD = "dead"  # refused, or no answer in time
+
+    @property
+    def bad(self) -> bool:
+        return self in {Worth.REJECTED, Worth.DEAD}
+
+
+@dataclass(slots=True)
+class Lane:
+    """``natural``, with its measurements, is what the conversation would have had without us."""
+
+    natural: Worth = Worth.UNMEASURED
+    natural_tps: float | None = None
+    natural_ms: float | None = None
+    estimated: bool = False
+    found: Spare | None = None  # leased to this conversation by a round; nobody else gets it
+    corrected: bool = False
+    decided: bool = False
+    not_before: int = 0  # no round until then: the last one found nothing
+
+    def measured(self, worth: Worth, tps: float | None, ms: float | None, *, estimated: bool = False) -> None:
+        """Take down what the natural id gave."""
+        self.natural, self.natural_tps, self.natural_ms, self.estimated = worth, tps, ms, estimated
+
+    def lease(self, now: int) -> Spare | None:
+        """What was found for this conversation, if it is not too old; it is handed out once."""
+        found, self.found = self.found, None
+        return found if found is not None and 0 <= now - found.verified_at <= FOUND_MS else None
+
+
+class Lanes:
+    """The lanes, by binding key; the ones used last are kept."""
+
+    __slots__ = ("_lanes",)
+
+    def __init__(self) -> None:
+        self._lanes: dict[str, Lane] = {}
+
+    def get(self, key: str) -> Lane | None:
+        return self._lanes.get(key)
+
+    def of(self, key: str) -> Lane:
+        """The lane of a conversation; a new one if there is none."""
+        lane = self._lanes.pop(key, None) or Lane()
+        self._lanes[key] = lane
+        if len(self._lanes) > KEPT:
+            del self._lanes[next(iter(self._lanes))]
+        return lane
