@@ -3,6 +3,7 @@
 # make run     the daemon, from this checkout
 # make bench   the project's own figures
 # make image   build the container image and try it, without Docker (root on Debian)
+# make scenarios  what routing does in every scenario, 20 seeds; writes docs/scenarios.md
 # make slow    the tests that take minutes or hours
 
 PYTHON ?= python3
@@ -13,7 +14,7 @@ JOBS ?= 2
 ALONE = $(BIN)/python -m pytest -q --last-failed --last-failed-no-failures none -m 'not slow' $(ARGS)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo run test lint types imports tests slow bench image format docs clean
+.PHONY: help demo run test lint types imports tests slow bench image format docs scenarios clean
 
 help:
 	@sed -n 's/^# make/make/p' Makefile
@@ -53,6 +54,9 @@ slow: $(VENV)/.developing
 
 bench: $(VENV)/.developing
 	$(BIN)/python -m tests.bench $(ARGS)
+
+scenarios: $(VENV)/.installed
+	$(BIN)/python -m proxy.cli.campaign $(ARGS)
 
 image:
 	.ci/image

@@ -82,4 +82,6 @@ def _anew(parts: Parts, start: Start, now: int) -> Start | None:
 
 def _take(parts: Parts, start: Start, now: int) -> Spare | None:
     parts.refill.demanded(parts.stock_for(start.wish), now)
+    if parts.faults.unproven(model_of(start.wish), now):
+        return None  # the gateway was at fault, and nothing says that it is not
     return parts.inventory.take(stocks_of(start.wish), now, parts.policy(model_of(start.wish)).ttl_ms)

@@ -56,9 +56,12 @@ def _judge(parts: Parts, start: Start, outcome: Outcome, policy: Policy, now: in
         first_turn=start.first_turn,
         failures=binding.failures,
         latency_retires=policy.latency_retires,
+        elsewhere=None not in {binding.endpoint, outcome.endpoint} and binding.endpoint != outcome.endpoint,
     )
     effect = effect_of(case)
-    if effect.bad and parts.faults.saw(model_of(wish), start.routed_id, now):
+    if effect is Effect.HEALTHY:
+        parts.faults.served(model_of(wish), now)
+    if effect.bad and parts.faults.saw(model_of(wish), start.routed_id, now, start.at):
         notes.append(parts.note("fault", wish, start.routed_id, spared=effect.value))
         effect = Effect.SEEN
     notes += _apply(parts, start, binding, outcome, now, effect=effect)
@@ -145,7 +148,8 @@ def _apply(parts: Parts, start: Start, binding: Binding, outcome: Outcome, now: 
                 binding.upstream_ms, binding.verified_at = outcome.latency_ms, now
         case Effect.SEEN:
             pass
-    if is_natural(binding) and binding.turns == 0 and not binding.marked and binding.standby is None:
+    limited = outcome.blame is Blame.LIMIT  # of the account: another id would be refused alike
+    if is_natural(binding) and not (binding.turns or binding.marked or binding.standby or limited):
         parts.bindings.forget(binding, now)  # nothing holds it there: its next turn may take a spare
         return []
     parts.bindings.touch(binding, now)

@@ -80,9 +80,19 @@ def admit(parts: Parts, wish: ProbeWish, result: ProbeResult, now: int) -> list[
         parts.refill.probed(stock.provider, now)
     else:
         parts.refill.result(stock, result.kind, now)
+    _blame(parts, stock, result, now)
     paced = parts.policy(ModelKey(stock.provider, stock.model)).paced
     told = of_probe(stock, result, Sent(paced, again=spare is not None, kept=kept))
     return [*told, *learning.learn_probe(parts, stock, result, now), *heed(parts, stock, result, now)]
+
+
+def _blame(parts: Parts, stock: Stock, result: ProbeResult, now: int) -> None:
+    """A probe tells as well as a turn whether the gateway itself refuses."""
+    model = ModelKey(stock.provider, stock.model)
+    if result.kind is ProbeKind.FAST:
+        parts.faults.served(model, now)
+    elif result.kind is ProbeKind.OVERLOADED:
+        parts.faults.saw(model, result.id, now)
 
 
 def heed(parts: Parts, stock: Stock, result: ProbeResult, now: int) -> list[Note]:

@@ -25,7 +25,6 @@ ENDS_CYCLE: Final = frozenset(
         ProbeKind.LIMIT,
         ProbeKind.UNAUTHORIZED,
         ProbeKind.REJECTED,
-        ProbeKind.OVERLOADED,
     }
 )
 NOT_THE_IDS_FAULT: Final = frozenset({ProbeKind.TRANSPORT, ProbeKind.LIMIT, ProbeKind.UNAUTHORIZED, ProbeKind.REJECTED})

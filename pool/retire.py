@@ -3,7 +3,7 @@
 The thresholds are those of pi-opencode-session-pool: a turn of ``degrade_ms`` is a strike, of ``quarantine_ms``
 or a refusal retires at once. A routed id is retired for good; a natural id is only marked, because it is what a
 conversation falls back to. Prefill is not the route's fault: a routed id's first turn and turns with much
-uncached input are exempt.
+uncached input are exempt. An answer that came from another endpoint than the id's own is a hop: once, it is a strike.
 """
 
 from collections.abc import Callable
@@ -44,6 +44,7 @@ class Case(NamedTuple):
     quarantine_ms: float
     degrade_ttfb_ms: float
     prefill_tokens: int
+    elsewhere: bool = False  # another endpoint than the id's last one answered
 
     @property
     def prefilled(self) -> bool:
@@ -61,6 +62,11 @@ class Case(NamedTuple):
     def exempt(self) -> bool:
         """A natural id's first turn counts, because it is the only measurement it may ever get."""
         return self.prefilled or (self.first_turn and not self.natural)
+
+    @property
+    def hopped(self) -> bool:
+        """Was it slow elsewhere, and may it yet come home?"""
+        return self.elsewhere and not self.last_strike
 
     @property
     def last_strike(self) -> bool:
@@ -98,6 +104,7 @@ TABLE: tuple[Row, ...] = (
     Row("late event, struck out", lambda c: _first_event(c) and c.last_strike, Effect.RETIRE, Effect.MARK),
     Row("late event", _first_event, Effect.STRIKE, Effect.MARK),
     Row("quarantine, exempt", lambda c: c.latency >= c.quarantine_ms and c.exempt, Effect.SEEN, Effect.SEEN),
+    Row("quarantine, a hop", lambda c: c.latency >= c.quarantine_ms and c.hopped, Effect.STRIKE, Effect.STRIKE),
     Row("quarantine", lambda c: c.latency >= c.quarantine_ms, Effect.RETIRE, Effect.MARK),
     Row(
         "degraded, exempt",
@@ -123,6 +130,7 @@ def case_of(
     first_turn: bool,
     failures: int,
     latency_retires: bool,
+    elsewhere: bool = False,
 ) -> Case:
     """A case with the thresholds that hold for this model."""
     quarantine = settings.quarantine_for(model)
@@ -137,6 +145,7 @@ def case_of(
         quarantine_ms=quarantine.quarantine_ms,
         degrade_ttfb_ms=quarantine.degrade_ttfb_ms,
         prefill_tokens=settings.binding.lock_after_input_tokens,
+        elsewhere=elsewhere,
     )
 
 

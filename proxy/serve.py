@@ -158,7 +158,8 @@ class Service:
         daemon.ready = True
         if not self._embedded:
             self._announce(daemon)
-        daemon.events.emit("started", version=proxy.__version__, address=daemon.address)
+        mode = str(daemon.settings.routing.mode)
+        daemon.events.emit("started", version=proxy.__version__, address=daemon.address, mode=mode)
         self.accepting.set()
 
     def _announce(self, daemon: Daemon) -> None:
@@ -275,7 +276,10 @@ class Service:
             log.info("settings reloaded", changed=", ".join(change.applied))
         if change.needs_restart:
             log.warning("these settings change at the next start", keys=", ".join(change.needs_restart))
-        daemon.events.emit("reloaded", applied=list(change.applied), needs_restart=list(change.needs_restart))
+        mode = str(daemon.settings.routing.mode)
+        daemon.events.emit(
+            "reloaded", applied=list(change.applied), needs_restart=list(change.needs_restart), mode=mode
+        )
 
 
 async def _within(event: asyncio.Event, seconds: float) -> None:

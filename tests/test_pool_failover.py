@@ -39,6 +39,21 @@ def test_a_replay_that_is_refused_too_retires_neither_and_its_spare_stays_with_t
     assert pool.start(wish(), NOW).routed_id == "s1"
 
 
+def test_until_somebody_is_served_well_another_conversations_refusal_spends_no_spare():
+    pool = bound("s2", "s3", "s4")
+    other = pool.start(wish("c2"), NOW)
+    pool.observe(other, fast(), NOW)
+    first = pool.start(wish(), NOW + SECOND)
+    pool.observe(pool.replace(first, NOW + SECOND), refused(replayed=True), NOW + SECOND)
+    later = NOW + 3 * MINUTE
+    before = pool.parts.inventory.count(STOCK)
+    assert pool.replace(pool.start(wish("c2"), later), later) is None
+    assert pool.parts.inventory.count(STOCK) == before
+    pool.observe(pool.start(wish(), later), fast(), later)
+    assert pool.replace(pool.start(wish("c2"), later), later) is not None
+    assert pool.parts.inventory.count(STOCK) == before - 1
+
+
 def test_an_overload_drains_at_most_one_spare_a_conversation():
     pool = bound(*[f"x{n}" for n in range(10)])
     for turn in range(20):

@@ -42,6 +42,30 @@ def test_a_replay_that_is_refused_too_is_enough():
     assert faults.models(NOW + 60_000) == {}
 
 
+def test_three_bad_ids_are_their_own_fault_while_others_are_served_well():
+    faults = Faults()
+    for at, name in enumerate("abc"):
+        sent = NOW + at * SECOND
+        faults.served(KEY, sent + 5 * SECOND)
+        assert not faults.saw(KEY, name, sent + 30 * SECOND, sent)
+
+
+def test_a_good_answer_before_the_bad_ones_were_sent_is_no_excuse():
+    faults = Faults()
+    faults.served(KEY, NOW)
+    assert [faults.saw(KEY, name, NOW + SECOND) for name in "abc"] == [False, False, True]
+
+
+def test_a_fault_stays_unproven_until_somebody_is_served_well_or_an_hour_has_passed():
+    faults = Faults()
+    assert not faults.unproven(KEY, NOW)
+    faults.replay_refused(KEY, NOW)
+    assert faults.unproven(KEY, NOW + 5 * 60_000)
+    assert not faults.unproven(KEY, NOW + 3_600_000)
+    faults.served(KEY, NOW + 6 * 60_000)
+    assert not faults.unproven(KEY, NOW + 7 * 60_000)
+
+
 def test_one_model_says_nothing_about_another():
     faults = Faults()
     faults.replay_refused(KEY, NOW)

@@ -107,6 +107,23 @@ def test_a_limit_blames_no_id_and_stops_probes_for_its_window():
     assert pool.parts.pauses.active(GO, "", MODEL, NOW) is None
 
 
+def test_a_limit_before_the_first_answer_does_not_send_the_retry_out_on_another_id():
+    pool = routes()
+    assert pool.start(wish(), NOW).routed_id == "natural-c1"
+    turn(pool, limited())
+    pool.parts.inventory.admit(spare("s1"))
+    assert pool.start(wish(), NOW + SECOND).routed_id == "natural-c1"
+
+
+def test_one_slow_answer_from_another_endpoint_is_a_strike_and_the_next_from_home_forgives_it():
+    pool = routes(spare("s1"))
+    pool.observe(pool.start(wish(), NOW), fast(endpoint="home"), NOW)
+    assert turn(pool, slow(endpoint="elsewhere")) == ["strike"]
+    assert turn(pool, fast(endpoint="home")) == []
+    assert pool.parts.bindings.get(KEY).failures == 0
+    assert turn(pool, slow(endpoint="home")) == ["retire"]
+
+
 def test_a_limit_without_a_window_lasts_a_minute():
     pool = bound()
     turn(pool, limited())

@@ -101,13 +101,18 @@ def test_a_cycle_sends_at_most_twice_the_size():
         ProbeKind.LIMIT,
         ProbeKind.UNAUTHORIZED,
         ProbeKind.REJECTED,
-        ProbeKind.OVERLOADED,
     ],
 )
 def test_a_cycle_stops_at_what_more_probes_cannot_mend(kind):
     refill = Refill(POOL)
     refill.demanded(STOCK, NOW)
     assert run(refill, NOW + 15_000, [ProbeKind.FAST, kind, ProbeKind.FAST]) == 2
+
+
+def test_an_overloaded_probe_is_its_own_ids_no_and_the_cycle_goes_on():
+    refill = Refill(POOL)
+    refill.demanded(STOCK, NOW)
+    assert run(refill, NOW + 15_000, [ProbeKind.OVERLOADED] * 2 + [ProbeKind.FAST] * 4) == 6
 
 
 def test_cycles_without_an_admission_double_the_interval_up_to_an_hour_and_one_admission_resets_it():

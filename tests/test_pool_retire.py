@@ -74,6 +74,13 @@ def test_thresholds_can_differ_per_model():
     assert effect_of(made) is Effect.RETIRE
 
 
+def test_one_slow_answer_from_elsewhere_is_a_strike_and_two_are_not_forgiven():
+    """A hop is not the id's fault; an id that stays away is."""
+    assert effect_of(case(fast(9000), elsewhere=True)) is Effect.STRIKE
+    assert effect_of(case(fast(9000), elsewhere=True, failures=1)) is Effect.RETIRE
+    assert effect_of(case(fast(9000), elsewhere=True, natural=True)) is Effect.STRIKE
+
+
 def test_every_row_is_reached_by_some_case():
     outcomes = [
         (fast(900), {}),
@@ -84,6 +91,7 @@ def test_every_row_is_reached_by_some_case():
         (fast(7000), {"first_turn": True}),
         (fast(9000), {}),
         (fast(9000), {"first_turn": True}),
+        (fast(9000), {"elsewhere": True}),
         (first_event(1), {}),
         (first_event(20_000), {}),
         (first_event(20_000), {"failures": 1}),

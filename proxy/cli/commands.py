@@ -27,6 +27,7 @@ COMMANDS: dict[str, Entry] = {
     "status": Entry("proxy.cli.status:status", "Show the running daemon."),
     "probe": Entry("proxy.cli.probe:probe", "Send real probes and show their timings."),
     "diagnose": Entry("proxy.cli.diagnose:diagnose", "Is routing sticky, and does the classifier reject fast answers?"),
+    "stats": Entry("proxy.cli.stats:stats", "Did routing help? What decisions gained."),
     "repin": Entry("proxy.cli.repin:repin", "Drop a conversation's route and pick again."),
     "events": Entry("proxy.cli.events:events", "Show the event log."),
     "service": Entry("proxy.cli.service:service", "Have ocpool started by systemd or launchd."),

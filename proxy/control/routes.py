@@ -15,6 +15,8 @@ from proxy import __version__
 from proxy.control.readings import readings
 from proxy.control.status import status, unready
 from proxy.errors import error_body
+from proxy.insight.effectiveness import Effectiveness
+from proxy.insight.stored import effectiveness
 
 Handler = Callable[[web.BaseRequest, Any], Awaitable[web.Response]]
 
@@ -85,6 +87,21 @@ async def _metrics(_: web.BaseRequest, daemon: Any) -> web.Response:
     return web.Response(body=text, headers={**_FIELDS, "Content-Type": "text/plain; version=0.0.4; charset=utf-8"})
 
 
+async def _stats(request: web.BaseRequest, daemon: Any) -> web.Response:
+    """Read from the event log on a thread: it may be a hundred megabytes. Without a log, from what is in memory."""
+    asked, path = request.query.get("since"), daemon.events.path
+    if asked is not None and not (asked.isascii() and asked.isdecimal() and len(asked) <= 15):
+        return _error(400, "bad_since", "since is an instant in unix milliseconds.")
+    since = None if asked is None else int(asked)
+    if path is None:
+        return _json(Effectiveness(since).feed(list(daemon.events.recent)).facts() | {"broken": 0})
+    try:
+        found = await asyncio.to_thread(effectiveness, path, since)
+    except OSError as error:
+        return _error(500, "event_log_unreadable", f"The event log cannot be read: {error.strerror}.")
+    return _json(found)
+
+
 def _exposed(taken: Any, read: Any) -> bytes:
     from proxy.insight.exposition import expose  # noqa: PLC0415 - prometheus-client is slow to import
 
@@ -116,6 +133,7 @@ PAGES: dict[str, Page] = {
     "/-/health": Page("GET", _health, "200 while the process lives"),
     "/-/ready": Page("GET", _ready, "200 when new requests are welcome, else 503 and why not"),
     "/-/status": Page("GET", _status, "everything the daemon knows; ?conversation=LABEL for one conversation"),
+    "/-/stats": Page("GET", _stats, "did routing help: decisions and what they gained; ?since=UNIX_MS for a window"),
     "/-/metrics": Page("GET", _metrics, "Prometheus text"),
     "/-/repin": Page("POST", _repin, "drop the route of ?conversation=LABEL, or of all, and pick again"),
     "/-/refresh": Page("POST", _refresh, "refill the pool now"),

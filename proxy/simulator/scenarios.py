@@ -1,6 +1,6 @@
 """Days in the gateway's life, each declared once, as data."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final, Literal
 
 from proxy.simulator.endpoints import BUSY, CROWDED, NATIVE_1, NATIVE_2, RELAY, WORKERS, Endpoint
@@ -53,6 +53,8 @@ class Scenario:
 
 _HALF_BAD: Final = Phase(((NATIVE_1, 1.0), (NATIVE_2, 1.0), (RELAY, 2.0)))
 _ALL_GOOD: Final = Phase(((NATIVE_1, 1.0), (NATIVE_2, 1.0)))
+_BALANCED: Final = Phase(tuple((worker, 1.0) for worker in WORKERS), sticky=False)
+FLIP_MS: Final = 2 * HOUR  # when the gateway changes its way of routing
 
 SCENARIOS: Final[dict[str, Scenario]] = {
     scenario.name: scenario
@@ -61,7 +63,22 @@ SCENARIOS: Final[dict[str, Scenario]] = {
         Scenario(
             "balanced",
             "every request is balanced over the workers; an id says nothing",
-            (Phase(tuple((worker, 1.0) for worker in WORKERS), sticky=False),),
+            (_BALANCED,),
+        ),
+        Scenario(
+            "hops",
+            "an id has a home, but one request in five may go elsewhere, where its prompt cache is not",
+            (Phase(((NATIVE_1, 2.0), (NATIVE_2, 2.0), (RELAY, 1.0)), hop=0.2),),
+        ),
+        Scenario(
+            "flip",
+            "sticky for two hours, then every request is balanced",
+            (_HALF_BAD, replace(_BALANCED, from_ms=FLIP_MS)),
+        ),
+        Scenario(
+            "flip-back",
+            "every request is balanced for two hours, then ids stay on their shards and half of them crawl",
+            (_BALANCED, replace(_HALF_BAD, from_ms=FLIP_MS)),
         ),
         Scenario(
             "limits",
@@ -85,6 +102,12 @@ SCENARIOS: Final[dict[str, Scenario]] = {
             "an account on the older path: no timing headers, prefixed errors, a cost event at the end",
             (_HALF_BAD,),
             mode="legacy",
+        ),
+        Scenario(
+            "outage",
+            "sticky, and for ten minutes of every hour the whole gateway is away",
+            (_HALF_BAD,),
+            windows=(Window("unavailable", 30 * MINUTE, 10 * MINUTE, HOUR),),
         ),
         Scenario("faults", "half of the replies break, in every way a reply can", (_ALL_GOOD,), faulty=0.5),
     )

@@ -17,6 +17,7 @@ from proxy.simulator.prose import words
 Message = dict[str, Any]
 
 FIRST_PROMPT_TOKENS: Final = 6_000
+PERSONS: Final = 0.5  # the share of turns that a person begins; the others follow a tool's result
 TITLE_PROMPT: Final = "You name conversations. Answer with a title of at most six words."
 _TOOLS: Final[list[Message]] = [
     {
@@ -95,6 +96,14 @@ class Conversation:
             return None
         more = {"tools": _TOOLS, "stream": True, "max_tokens": 1}
         return self._call("warming", turn, self._messages(turn, replies), more)
+
+    def waits_ms(self, turn: int) -> float:
+        """How long after the last answer's end this turn is sent: half of them follow a tool, half a person.
+
+        Which it is belongs to the trace and not to the answer, so that two policies meet the same conversations.
+        """
+        person = self.draw.fraction(f"person {turn}") < PERSONS
+        return self.turns[turn].pause_ms if person else self.turns[turn].tool_ms
 
     def prompt_tokens(self, turn: int) -> int:
         """About how many tokens a turn's prompt has, without the replies."""

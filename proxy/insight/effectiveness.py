@@ -1,0 +1,158 @@
+"""Did routing help? Read from the event log, line by line, in bounded memory; so it is known after a restart, too.
+
+Every decision carries its own counterfactual: what the natural id gave or would have given, beside what was chosen. The
+table is dsh-plugin-opencode-route's: natural, chosen, gain; kept natural, median gain, dead and rejected naturals.
+"""
+
+from collections import Counter, deque
+from collections.abc import Iterable
+from typing import Any, Final
+
+from proxy.insight.contrast import Days, contrast, effect
+from proxy.insight.intervals import Interval, interval
+from proxy.insight.samples import Sample
+
+KEPT, SWITCHED, SKIPPED = "keep-natural", "pin", "skip-pin"
+DECISIONS: Final = {KEPT: "kept_natural", SWITCHED: "switched", SKIPPED: "skipped"}
+NATURALS: Final = ("ok", "rejected", "dead", "unmeasured")
+ROWS: Final = 200  # of the table, the latest
+_ROW: Final = ("at", "conversation", "model", "profile", "source", "natural", "gain", "estimated", "observed")
+_SIDES: Final = ("natural_tps", "chosen_tps", "natural_ms", "chosen_ms")
+
+
+class Effectiveness:
+    """What the events of a window say. ``since`` (unix ms): only what happened from then on counts.
+
+    Feed it the log from its beginning: which mode was in force at ``since`` is told before.
+    """
+
+    def __init__(self, since: int | None = None) -> None:
+        self._since = since
+        self._mode = "route"
+        self._first: int | None = None
+        self._last: int | None = None
+        self._events = 0
+        self._decisions: Counter[str] = Counter()
+        self._sources: Counter[str] = Counter()
+        self._naturals: Counter[str] = Counter()
+        self._rescued: Counter[str] = Counter()  # switched from a natural id that was dead or rejected
+        self._gains = {"latency": Sample(), "throughput": Sample()}
+        self._probes: Counter[str] = Counter()
+        self._evicted = 0
+        self._rows: deque[dict[str, Any]] = deque(maxlen=ROWS)
+        self._without, self._within = Days(), Days()
+
+    def feed(self, events: Iterable[dict[str, Any]]) -> "Effectiveness":
+        """Take in events, oldest first."""
+        for event in events:
+            name = event.get("event")
+            if name in {"started", "reloaded"} and isinstance(event.get("mode"), str):
+                self._mode = event["mode"]
+            at = event.get("at")
+            if not isinstance(at, int) or (self._since is not None and at < self._since):
+                continue
+            self._first = at if self._first is None else self._first
+            self._last = at
+            self._events += 1
+            if isinstance(name, str):
+                self._take(name, event)
+        return self
+
+    def _take(self, name: str, event: dict[str, Any]) -> None:
+        if name in DECISIONS:
+            self._decide(name, event)
+        elif name in {"request", "turn"}:
+            self._turn(name, event)
+        elif name == "probe":
+            self._probes["sent"] += 1
+            tokens = event.get("tokens")
+            self._probes["tokens"] += tokens if isinstance(tokens, int) else 0
+        elif name in {"probe-reject", "probe-dead"}:
+            self._probes["rejected" if name == "probe-reject" else "dead"] += 1
+        elif name == "probe-round":
+            self._probes["rounds"] += 1
+        elif name == "evict":
+            self._evicted += 1
+
+    def _decide(self, name: str, event: dict[str, Any]) -> None:
+        natural = event.get("natural")
+        natural = natural if natural in NATURALS else "unmeasured"
+        self._decisions[DECISIONS[name]] += 1
+        self._naturals[natural] += 1
+        source = event.get("source")
+        if isinstance(source, str):
+            self._sources[source[:32]] += 1
+        if name == SWITCHED:
+            if natural in {"dead", "rejected"}:
+                self._rescued[natural] += 1
+            gain, profile = event.get("gain"), event.get("profile")
+            if isinstance(gain, int | float) and gain > 0 and profile in self._gains:
+                self._gains[profile].add(float(gain))
+        row = {"decision": name} | {fact: event.get(fact) for fact in (*_ROW, *_SIDES)}
+        self._rows.append(row)
+
+    def _turn(self, name: str, event: dict[str, Any]) -> None:
+        label = event.get("conversation")
+        if not isinstance(label, str) or event.get("side_call") or event.get("bypassed"):
+            return
+        days = self._within if self._mode == "route" else self._without
+        key = f"{label}::{event.get('model')}"
+        if name == "turn":
+            days.turn(key, event)
+        elif event.get("status") == 200 and event.get("ended") == "complete":
+            days.request(key, event)
+
+    def facts(self) -> dict[str, Any]:
+        """Everything, as JSON."""
+        gains = {profile: _gain(sample) for profile, sample in self._gains.items()}
+        overall = self._overall()
+        return {
+            "since": self._since,
+            "from": self._first,
+            "to": self._last,
+            "events": self._events,
+            "effect": overall[0],
+            "says": overall[1],
+            "decisions": {
+                "total": self._decisions.total(),
+                **{name: self._decisions[name] for name in DECISIONS.values()},
+                "sources": dict(self._sources),
+            },
+            "natural": {name: self._naturals[name] for name in NATURALS},
+            "rescued": {name: self._rescued[name] for name in ("rejected", "dead")},
+            "gain": gains,
+            "probes": {name: self._probes[name] for name in ("sent", "tokens", "rejected", "dead", "rounds")},
+            "evicted": self._evicted,
+            "days": contrast(self._without, self._within),
+            "rows": list(self._rows),
+        }
+
+    def _overall(self) -> tuple[str, str]:
+        """The effect in a word, and in a sentence that claims no more than the data do."""
+        total, switched = self._decisions.total(), self._decisions["switched"]
+        if not total:
+            return "unknown", "No decision was made in this window."
+        if not switched:
+            return "none", "No effect: no conversation was switched; each stayed on its natural id."
+        rescued = self._rescued.total()
+        gains = [gain for sample in self._gains.values() for gain in sample.values]
+        found = interval(gains)
+        word = effect(found)
+        if found is None or word == "unknown":
+            told = f"{len(gains)} of {switched} switched conversations have both sides measured: too few to say."
+            more = f" {rescued} of them had a natural id that was too slow or refused." if rescued else ""
+            return "unknown", told + more
+        bounds = f"{found.estimate:.2f} times as fast in the median ({found.low:.2f} to {found.high:.2f})"
+        if word == "none":
+            return word, f"No effect beyond chance: switched conversations were {bounds}."
+        verb = "helped" if word == "helps" else "did harm"
+        return word, f"Routing {verb}: switched conversations were {bounds}."
+
+
+def _gain(sample: Sample) -> dict[str, Any]:
+    found: Interval | None = interval(sample.values)
+    shown: dict[str, Any] = {"measured": sample.count, "median": None, "low": None, "high": None}
+    if found is not None:
+        bounds = {"median": found.estimate, "low": found.low, "high": found.high}
+        shown |= {name: None if value is None else round(value, 3) for name, value in bounds.items()}
+    return shown | {"effect": effect(found)}
