@@ -12,6 +12,7 @@ from typing import NamedTuple, Protocol
 
 from config.settings import Settings
 from pool.model import Natural, Shape
+from proxy.conversation.answer import Answer
 from proxy.conversation.body import BodyFacts
 from proxy.conversation.ids import NEW, Reading
 from proxy.conversation.labels import TELLING_LENGTH, identity, identity_of, is_label, label_of, new_label
@@ -44,11 +45,17 @@ class Conversation:
 
 
 class Resolved(NamedTuple):
-    """Where a request belongs. ``turn`` is what ``Wish.turn`` wants: neither a side call nor unrecognised."""
+    """Where a request belongs. ``turn`` is what ``Wish.turn`` wants: neither a side call nor unrecognised.
+
+    ``match`` is the text of ``x-ocpool-match``. ``wants_answer``: the answer's content is asked for by ``answered``;
+    False where an id of the client's decides and nothing casts doubt on it, so that nobody needs to read it.
+    """
 
     conversation: Conversation
     side: bool
     turn: bool
+    match: str = NEW
+    wants_answer: bool = False
 
 
 class Evidence(Protocol):
@@ -92,7 +99,7 @@ class Registry:
         self._forget(now)
         label = self._label(reading, scope, facts, now)
         if label is None:
-            return Resolved(self.unnamed(scope, provider, now), reading.side, False)
+            return Resolved(self.unnamed(scope, provider, now), reading.side, False, reading.match)
         conversation = self._all.get(label)
         if conversation is None:
             conversation = self._begin(label, reading, scope, now)
@@ -104,7 +111,10 @@ class Registry:
         side = is_side_call(conversation.models, facts, reading)
         if not side and facts is not None and facts.model is not None:
             _note_model(conversation.models, facts.model, not looks_aside(facts))
-        return Resolved(conversation, side, not side)
+        return Resolved(conversation, side, not side, reading.match)
+
+    def answered(self, resolved: Resolved, answer: Answer | None, now: int) -> None:
+        """What the upstream answered, whole or in part; None when it was not read. Once, before ``done``."""
 
     def done(self, resolved: Resolved, now: int, completed: bool) -> None:
         """The request is over. A turn counts when it was ``completed``."""
