@@ -105,7 +105,7 @@ class Upkeep:
         daemon = self._daemon
         while True:
             await asyncio.sleep(_STATE_TICK_S)
-            for note in daemon.routes.notes():
+            for note in (*daemon.routes.notes(), *daemon.registry.notes()):
                 daemon.note(note)
             if self._job is None:
                 work = daemon.keeper.next_job(daemon.clock.wall_ms())
