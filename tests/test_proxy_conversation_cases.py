@@ -174,7 +174,9 @@ def test_sub_agents_in_a_cohort():
     """A parent that waits for its tool, and four that it started: five conversations."""
     talk = Talk()
     parent = talk.turn([user(ASK)], "", (ID, "task", '{"n": 4}'), headers=CLAUDE)
-    agents = [talk.ask([user(f"You are agent {n}: read the module {n} of the four.")], headers=CLAUDE) for n in range(4)]
+    agents = [
+        talk.ask([user(f"You are agent {n}: read the module {n} of the four.")], headers=CLAUDE) for n in range(4)
+    ]
     labels = {label(agent) for agent in agents}
     assert len(labels | {label(parent)}) == 5
     for n, agent in enumerate(agents):
@@ -264,7 +266,12 @@ def test_old_tool_results_are_pruned():
     said = [user(ASK), assistant("", call), result(ID, "x = 1\n" * 100)]
     first = talk.turn(said[:1], "", call)
     talk.turn(said, "It splits an empty list.")
-    pruned = [*said[:2], result(ID, "[Old tool result content cleared]"), assistant("It splits an empty list."), user("Go on.")]
+    pruned = [
+        *said[:2],
+        result(ID, "[Old tool result content cleared]"),
+        assistant("It splits an empty list."),
+        user("Go on."),
+    ]
     later = talk.turn(pruned, "Fixed.")
     assert (label(later), later.match) == (label(first), "tool-id")
 

@@ -66,9 +66,10 @@ def read(chunks: list[bytes], size: int, encoded: bool, prefixes: Prefixes | Non
 
 def _continued(data: bytes, prefixes: Prefixes) -> BodyFacts | None:
     """Read only what follows the beginning that a body before had, if one did."""
-    known = prefixes.find(data)
-    if known is None:
+    found = prefixes.find(data)
+    if found is None:
         return None
+    known = found[0]
     key = b'"' + known.name.encode() + b'"'
     if data.rfind(key, known.end) >= 0:
         return None  # the same key again, perhaps: let the parser decide
@@ -78,7 +79,7 @@ def _continued(data: bytes, prefixes: Prefixes) -> BodyFacts | None:
     except ValueError:
         return None
     document.update(rest)
-    content = Content(document, known.name, rest[known.name][1:]).remembering(prefixes, data, known)
+    content = Content(document, known.name, rest[known.name][1:]).remembering(prefixes, data, found)
     return _facts(document, content, len(data))
 
 

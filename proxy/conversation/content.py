@@ -20,7 +20,7 @@ class Content:
     ``count`` is the number of messages that are no system's, to at most ``COUNTED``.
     """
 
-    __slots__ = ("_data", "_document", "_known", "_messages", "_name", "_prefixes", "_transcript", "count")
+    __slots__ = ("_chains", "_data", "_document", "_known", "_messages", "_name", "_prefixes", "_transcript", "count")
 
     def __init__(self, document: dict[str, Any], name: str, messages: list[Any]) -> None:
         self._document = document
@@ -28,15 +28,17 @@ class Content:
         self._messages = messages
         self._data: bytes | None = None
         self._known: Known | None = None
+        self._chains: list[int] = []
         self._prefixes: Prefixes | None = None
         self._transcript: Transcript | None = None
         self.count = _count(messages)
 
-    def remembering(self, prefixes: Prefixes, data: bytes, known: Known | None) -> "Content":
-        """The same, to be remembered by its bytes; ``known`` is what came before these messages."""
-        self._prefixes, self._data, self._known = prefixes, data, known
-        if known is not None:
-            self.count = min(COUNTED, known.counted + self.count)
+    def remembering(self, prefixes: Prefixes, data: bytes, found: tuple[Known, list[int]] | None) -> "Content":
+        """The same, to be remembered by its bytes; ``found`` is what is known of their beginning."""
+        self._prefixes, self._data = prefixes, data
+        if found is not None:
+            self._known, self._chains = found
+            self.count = min(COUNTED, self._known.counted + self.count)
         return self
 
     def transcript(self, hasher: Hasher) -> Transcript | None:
@@ -50,7 +52,8 @@ class Content:
             self._transcript = transcript
             if self._prefixes is not None and self._data is not None:
                 layout = Layout(self._name, list(self._document), self.count, self.opener_key())
-                self._prefixes.remember(self._data, layout, transcript, known)
+                found = (known, self._chains) if known is not None else None
+                self._prefixes.remember(self._data, layout, transcript, found)
         return self._transcript if len(self._transcript) else None
 
     def opener_key(self) -> int:

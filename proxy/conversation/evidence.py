@@ -5,16 +5,15 @@
 """
 
 from collections import OrderedDict
-from collections.abc import Iterator
 
 from config.settings import Settings
 from proxy.conversation import history, likeness
 from proxy.conversation.answer import Answer
 from proxy.conversation.asked import Asked, Decision
 from proxy.conversation.body import BodyFacts
-from proxy.conversation.hashing import ASSISTANT, Hasher, combine, random_id
+from proxy.conversation.hashing import ASSISTANT, Hasher, combine
 from proxy.conversation.labels import new_label
-from proxy.conversation.lineage import Index, Lineage
+from proxy.conversation.lineage import OPENER_READ, Index, Lineage
 from proxy.conversation.normalise import LONG, SNIPPET, normalise
 from proxy.conversation.prefixes import Prefixes
 from proxy.conversation.transcript import entry_of, marks_of, shared
@@ -80,7 +79,7 @@ class Evidence:
                     asked.transcript = again
                 decision = (
                     likeness.by_summary(index, asked)
-                    or likeness.by_quote(self._latest(scope), asked)
+                    or likeness.by_quote(index, asked)
                     or likeness.by_opener(index, asked)
                     or likeness.by_cohort(index, asked)
                 )
@@ -102,7 +101,9 @@ class Evidence:
         if decision.side and line is not None:
             self._touch(line, now)
             return Track(line, 0, asked.transcript.last, side=True)
-        index = self._scopes.setdefault(scope, Index())
+        index = self._scopes.get(scope)
+        if index is None:
+            index = self._scopes[scope] = Index()
         if line is None:
             line = Lineage(label or new_label(self._secret, scope), scope, asked.cohort, now, owned)
             self._enter(index, line, asked, decision.parted)
@@ -133,7 +134,7 @@ class Evidence:
         if not (said or called):
             return
         marks = marks_of(track.said, said, called)
-        ids = [hasher.tool_id(call.id) for call in answer.tool_calls if random_id(call.id, call.name)]
+        ids = [found for call in answer.tool_calls if (found := hasher.call(call.id, call.name)) & 1]
         index.add_marks(line, marks, ids)
         if track.side:
             line.aside = (*marks, *ids)
@@ -195,9 +196,6 @@ class Evidence:
             self._thin[line] = None
             self._thin.move_to_end(line, last=False)
 
-    def _latest(self, scope: str) -> Iterator[Lineage]:
-        return (line for line in reversed(self._full) if line.scope == scope)
-
     def _branch(self, index: Index, parent: Lineage, asked: Asked) -> Lineage:
         """What replaces or leaves a line's talk is a line of its own; of the same conversation while one is alive."""
         line = Lineage(parent.label, parent.scope, parent.cohort, asked.now, parent.owned)
@@ -211,7 +209,7 @@ class Evidence:
         said = asked.transcript
         line.take(said)
         line.first = line.length
-        line.opener_text = likeness.opener_text(asked)
+        line.opener_raw = asked.content.opener()[:OPENER_READ]
         if kin is not None:
             if shared(said.points, kin.points, kin.offset) > kin.first:
                 line.first = kin.first

@@ -5,7 +5,6 @@ accident. A hash of 0 stands for nothing.
 """
 
 import re
-from collections.abc import Iterable
 from hashlib import blake2b
 from typing import Final
 
@@ -52,9 +51,8 @@ class Hasher:
         seen = hash(text)  # keyed per process, and nothing else reads a text as fast
         known = memo.get(seen)
         if known is None:
-            if len(memo) >= _MEMO_MAX:
-                memo.clear()
-            known = memo[seen] = self.normal(kind, normalise(text))
+            known = self.normal(kind, normalise(text))
+            _keep(memo, seen, known)
         return known
 
     def normal(self, kind: bytes, text: str) -> int:
@@ -68,14 +66,38 @@ class Hasher:
         base.update(data)
         return int.from_bytes(base.digest(), "little") | 2
 
-    def calls(self, calls: Iterable[tuple[str, object]]) -> int:
+    def calls(self, calls: list[tuple[str, object]]) -> int:
         """The hash of an answer's tool calls, as (name, arguments): canonical, and without their ids."""
-        text = "\n".join(f"{name}\0{_canonical(arguments)}" for name, arguments in calls)
-        return self.normal(CALLS, text) if text else 0
+        memo = self._memo[CALLS]
+        try:
+            seen = hash(tuple(calls))
+        except TypeError:  # arguments that came as an object
+            return self._calls(calls)
+        known = memo.get(seen)
+        if known is None:
+            known = self._calls(calls)
+            _keep(memo, seen, known)
+        return known
 
-    def tool_id(self, text: str) -> int:
-        """The hash of a tool call's id, which clients sanitise."""
-        return self.raw(TOOL_ID, _NO_ALNUM.sub("", text).encode("utf-8", "surrogatepass"))
+    def call(self, identity: str, name: str) -> int:
+        """The hash of the id of a call of this function, odd if the id looks random. Clients sanitise ids."""
+        memo = self._memo[TOOL_ID]
+        seen = hash((identity, name))
+        known = memo.get(seen)
+        if known is None:
+            value = self.raw(TOOL_ID, _NO_ALNUM.sub("", identity).encode("utf-8", "surrogatepass"))
+            known = value | 1 if random_id(identity, name) else value & ~1
+            _keep(memo, seen, known)
+        return known
+
+    def _calls(self, calls: list[tuple[str, object]]) -> int:
+        return self.normal(CALLS, "\n".join([f"{name}\0{_canonical(arguments)}" for name, arguments in calls]))
+
+
+def _keep(memo: dict[int, int], seen: int, known: int) -> None:
+    if len(memo) >= _MEMO_MAX:
+        memo.clear()
+    memo[seen] = known
 
 
 def random_id(text: str, name: str) -> bool:

@@ -4,18 +4,14 @@ A summary of ours after a compaction; the opener quoted in a request for a title
 rewritten; the only conversation of a cohort. Never a line that is busy, but for a side call, which waits for nobody.
 """
 
-from collections.abc import Iterable
-from itertools import islice
-
 from proxy.conversation.asked import COHORT, OPENER, SIDE, SUMMARY, Asked, Decision
 from proxy.conversation.lineage import OPENER as OPENER_LENGTH
-from proxy.conversation.lineage import Index, Lineage
+from proxy.conversation.lineage import Index, Lineage, pairs_of
 from proxy.conversation.normalise import SNIPPET, normalise
 from proxy.conversation.transcript import shared
 
 RECENT_MS = 600_000  # how long after its last request a conversation's opener may be quoted by a side call
-_RECENT = 64  # lines that are looked through for a quoted opener
-_SHORTEST_OPENER = 8
+_ALIKE = 64  # lines with one word that are looked through for a quoted opener
 _INSTRUCTION = 16  # characters before a quote that are an instruction and not just another beginning
 _MOST_TEXT = 262_144  # characters that are searched
 _WAITING = frozenset({"tool_calls", "tool_use", "function_call"})
@@ -30,7 +26,7 @@ def by_summary(index: Index, asked: Asked) -> Decision | None:
         return None
     text = normalise(text)
     found: dict[str, Lineage] = {}
-    for word in index.words.known(set(text.split())):
+    for word in index.words.known(pairs_of(text)):
         for line in index.words.get(word):
             if asked.may(line) and any(snippet in text for snippet in line.snippets):
                 current = index.current.get(line.label, line)
@@ -49,28 +45,25 @@ def by_summary(index: Index, asked: Asked) -> Decision | None:
     return Decision(SUMMARY, line)
 
 
-def by_quote(lines: Iterable[Lineage], asked: Asked) -> Decision | None:
-    """E5: a title, tags or a summary: it quotes what exactly one recent conversation began with.
-
-    ``lines`` are those of the scope, the latest used first.
-    """
+def by_quote(index: Index, asked: Asked) -> Decision | None:
+    """E5: a title, tags or a summary: it quotes what exactly one recent conversation began with."""
     if not asked.aside or asked.transcript.answers:
         return None
-    text = normalise("\n".join(asked.content.first_texts())[:_MOST_TEXT])
+    quotable = index.quotable()
+    text = normalise("\n".join(asked.content.first_texts())[:_MOST_TEXT]) if len(quotable) else ""
     found: dict[str, Lineage] = {}
     longest = 0
-    for line in islice(lines, _RECENT):
-        if asked.now - line.seen_at > RECENT_MS:
-            break
-        opener = line.opener_text
-        if len(opener) < max(_SHORTEST_OPENER, longest) or not asked.may(line):
-            continue
-        if not _quotes(text, opener, line, asked):
-            continue
-        if len(opener) > longest:
-            longest = len(opener)
-            found.clear()
-        found.setdefault(line.label, line)
+    for word in quotable.known(pairs_of(text)):
+        for line in quotable.get(word, _ALIKE):
+            opener = line.opener_text
+            if len(opener) < longest or asked.now - line.seen_at > RECENT_MS or not asked.may(line):
+                continue
+            if not _quotes(text, opener, line, asked):
+                continue
+            if len(opener) > longest:
+                longest = len(opener)
+                found.clear()
+            found.setdefault(line.label, line)
     if len(found) > 1:
         said = {label: line for label, line in found.items() if any(snippet in text for snippet in line.snippets)}
         found = said or found
@@ -139,8 +132,3 @@ def by_cohort(index: Index, asked: Asked) -> Decision | None:
         return None
     asked.note(COHORT, "is alone in its cohort", line)
     return Decision(COHORT, line, side=asked.aside and line.tools and not asked.facts.tools)
-
-
-def opener_text(asked: Asked) -> str:
-    """What is remembered of an opener, in memory only."""
-    return normalise(asked.content.opener()[:_MOST_TEXT])[:OPENER_LENGTH]

@@ -4,12 +4,15 @@ A conversation has one line as long as nobody edits, forks or compacts it; lines
 Everything here is a keyed hash, a number or a time, except the few texts in ``Lineage``, which never leave memory.
 """
 
+import re
 from array import array
+from collections import deque
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from itertools import islice
 from typing import Generic, TypeVar
 
+from proxy.conversation.normalise import normalise
 from proxy.conversation.transcript import Transcript
 
 POINTS = 256  # messages of a line that are compared
@@ -18,9 +21,14 @@ IDS = 64  # tool-call ids of a line
 SNIPPETS = 4
 THIN_MARKS = 8  # what is left of these once a line is thinned
 MOST = 256  # lines with one key that are looked at
-OPENER = 160  # characters of an opener that are remembered, in memory only
+OPENER_READ = 2048  # characters of an opener that are remembered until somebody may quote it, in memory only
+OPENER = 160  # of these, what is compared
+SHORTEST_OPENER = 8
+UNQUOTED = 64
 
 Key = TypeVar("Key")
+Pair = tuple[str, str]
+_WORD = re.compile(r"\w+")
 
 
 @dataclass(slots=True, eq=False)
@@ -51,7 +59,9 @@ class Lineage:
     latest: tuple[int, ...] = ()
     aside: tuple[int, ...] = ()
     opener: int = 0
+    opener_raw: str = field(default="", repr=False)
     opener_text: str = field(default="", repr=False)
+    opener_word: Pair = field(default=("", ""), repr=False)
     snippets: list[str] = field(default_factory=list, repr=False)
     tools: bool = False
     stream: bool = False
@@ -130,14 +140,16 @@ class Postings(Generic[Key]):
 class Index:
     """The lines of one scope. Another scope has an index of its own, so that nothing is ever found across."""
 
-    __slots__ = ("cohorts", "current", "heads", "ids", "lines", "marks", "openers", "words")
+    __slots__ = ("cohorts", "current", "heads", "ids", "lines", "marks", "openers", "quotes", "unquoted", "words")
 
     def __init__(self) -> None:
         self.heads: Postings[int] = Postings()
         self.marks: Postings[int] = Postings()
         self.ids: Postings[int] = Postings()
         self.openers: Postings[int] = Postings()
-        self.words: Postings[str] = Postings()
+        self.words: Postings[Pair] = Postings()
+        self.quotes: Postings[Pair] = Postings()
+        self.unquoted: deque[Lineage] = deque(maxlen=UNQUOTED)  # whose openers nobody has asked for yet
         self.cohorts: Postings[str] = Postings()
         self.current: dict[str, Lineage] = {}  # the latest line of each conversation
         self.lines = 0
@@ -156,6 +168,21 @@ class Index:
         if line.cohort is not None:
             self.cohorts.add(line.cohort, line)
         self.current[line.label] = line
+        if line.opener_raw:
+            self.unquoted.append(line)
+
+    def quotable(self) -> "Postings[Pair]":
+        """The lines by a word of what a side call may quote of them: the beginning of their opener."""
+        while self.unquoted:
+            line = self.unquoted.pop()
+            if not line.opener_raw:
+                continue
+            line.opener_text = normalise(line.opener_raw)[:OPENER]
+            line.opener_raw = ""
+            if len(line.opener_text) >= SHORTEST_OPENER:
+                line.opener_word = anchor(line.opener_text)
+                self.quotes.add(line.opener_word, line)
+        return self.quotes
 
     def leave(self, line: Lineage) -> None:
         """Forget a line."""
@@ -166,6 +193,7 @@ class Index:
         for call in line.ids:
             self.ids.discard(call, line)
         self.openers.discard(line.opener, line)
+        self._unquote(line)
         for snippet in line.snippets:
             self.words.discard(anchor(snippet), line)
         if line.cohort is not None:
@@ -210,9 +238,14 @@ class Index:
         line.points = line.points[-1:]
         line.offset = max(0, line.length - len(line.points))
         line.snippets = []
-        line.opener_text = ""
+        self._unquote(line)
         line.decided = ()
         line.thin = True
+
+    def _unquote(self, line: Lineage) -> None:
+        self.quotes.discard(line.opener_word, line)
+        line.opener_raw = line.opener_text = ""
+        line.opener_word = ("", "")
 
     def relabel(self, line: Lineage, label: str) -> None:
         """Make the line a conversation of its own."""
@@ -223,9 +256,22 @@ class Index:
         self.current[label] = line
 
 
-def anchor(snippet: str) -> str:
-    """The word of a snippet that a text is searched for first: its longest, but for the ones at its edges."""
-    return max(snippet.split()[1:-1], key=len, default="")
+def pairs_of(text: str) -> set[Pair]:
+    """The pairs of neighbouring words of a text, whatever stands around them; and the single word of a short one."""
+    words = _WORD.findall(text)
+    found: set[Pair] = set(zip(words, words[1:], strict=False))
+    found.update((word, "") for word in words)
+    return found
+
+
+def anchor(snippet: str) -> Pair:
+    """The pair of words by which a snippet is looked for first: the longest, without a last word that may be cut."""
+    words = _WORD.findall(snippet)
+    if len(snippet) >= OPENER:
+        words = words[:-1]
+    if len(words) < 2:
+        return (words[0], "") if words else ("", "")
+    return max(zip(words, words[1:], strict=False), key=lambda pair: len(pair[0]) + len(pair[1]))
 
 
 def _append(held: "array[int]", new: Iterable[int], most: int, index: Postings[int], line: Lineage) -> None:

@@ -36,7 +36,12 @@ def text_of(content: object) -> str:
 
 def is_answer(message: dict[str, Any]) -> bool:
     """Is this something the model said?"""
-    return message.get("role") == "assistant" or message.get("type") in _CALL_ITEMS
+    return message.get("role") == "assistant" or is_call(message)
+
+
+def is_call(message: dict[str, Any]) -> bool:
+    """Is this item a tool call by itself?"""
+    return message.get("type") in _CALL_ITEMS
 
 
 def is_result(message: dict[str, Any]) -> bool:

@@ -6,7 +6,6 @@ what follows. Nothing depends on a hit: without one the body is parsed whole, wi
 """
 
 from collections import OrderedDict
-from collections.abc import Iterator
 from typing import Final, NamedTuple
 
 import orjson
@@ -59,37 +58,41 @@ class Prefixes:
     def __len__(self) -> int:
         return sum(len(found) for found in self._kept.values())
 
-    def find(self, data: bytes) -> Known | None:
-        """The longest remembered beginning of this body."""
+    def find(self, data: bytes) -> tuple[Known, list[int]] | None:
+        """The longest remembered beginning of this body, and the hashes of its own beginnings, chunk by chunk."""
         if len(data) < SMALLEST or hash(data[:_GATE]) not in self._gates:
             return None
         with memoryview(data) as view:
-            for upto, chain in reversed(list(_chains(view, len(data)))):
-                for known in self._kept.get(chain, ()):
-                    if known.end <= len(data) and hash(view[upto : known.end]) == known.rest:
-                        self._kept.move_to_end(chain)
-                        return known
+            chains = _chains(view, len(data), [])
+            for count in range(len(chains), 0, -1):
+                for known in self._kept.get(chains[count - 1], ()):
+                    if known.end <= len(data) and hash(view[count * CHUNK : known.end]) == known.rest:
+                        self._kept.move_to_end(known.chain)
+                        return known, chains
         return None
 
-    def remember(self, data: bytes, layout: Layout, transcript: Transcript, known: Known | None) -> None:
+    def remember(
+        self, data: bytes, layout: Layout, transcript: Transcript, found: tuple[Known, list[int]] | None
+    ) -> None:
         """Keep what was read of this body, if it is found where its messages begin and end.
 
-        ``known`` is what had been remembered of its beginning.
+        ``found`` is what ``find`` said of it.
         """
         if len(data) < SMALLEST or len(transcript) > _MANY:
             return
         name, keys, counted, opener_key = layout
+        known, chains = found if found is not None else (None, [])
         at = keys.index(name)
         start = known.start if known is not None else _start(data, name, keys[:at])
         end = _end(data, keys[at + 1 :], known.end if known is not None else start) if start else 0
         if not end:
             return
+        count = end // CHUNK
+        if not count:
+            return
         with memoryview(data) as view:
-            chains = list(_chains(view, end))
-            if not chains:
-                return
-            upto, chain = chains[-1]
-            rest = hash(view[upto:end])
+            chain = _chains(view, end, chains)[count - 1]
+            rest = hash(view[count * CHUNK : end])
         self._keep(hash(data[:_GATE]), Known(name, start, end, rest, transcript, counted, opener_key, chain))
 
     def _keep(self, gate: int, known: Known) -> None:
@@ -114,12 +117,13 @@ def _size(known: Known) -> int:
     return 512 + 8 * (len(transcript.points) + len(transcript.marks) + len(transcript.ids))
 
 
-def _chains(view: memoryview, upto: int) -> Iterator[tuple[int, int]]:
-    """Yield, for every whole chunk, where it ends and the hash of everything before."""
-    chain = 0
-    for end in range(CHUNK, upto + 1, CHUNK):
+def _chains(view: memoryview, upto: int, chains: list[int]) -> list[int]:
+    """For every whole chunk the hash of everything up to its end; ``chains`` are the first of them."""
+    chain = chains[-1] if chains else 0
+    for end in range((len(chains) + 1) * CHUNK, upto + 1, CHUNK):
         chain = hash((chain, hash(view[end - CHUNK : end])))
-        yield end, chain
+        chains.append(chain)
+    return chains
 
 
 def _start(data: bytes, name: str, before: list[str]) -> int:

@@ -7,12 +7,12 @@ whether two conversations are the same so far. System text, models, tools and to
 from array import array
 from typing import Any
 
-from proxy.conversation.hashing import ASSISTANT, OTHER, USER, Hasher, combine, random_id
+from proxy.conversation.hashing import ASSISTANT, OTHER, USER, Hasher, combine
 from proxy.conversation.messages import (
     SYSTEM,
     block_results,
     calls_of,
-    is_answer,
+    is_call,
     is_result,
     is_silent,
     result_id,
@@ -56,44 +56,52 @@ class Transcript:
         for message in messages:
             if not isinstance(message, dict):
                 continue
-            if message.get("role") in SYSTEM or is_silent(message):
+            role = message.get("role")
+            content = message.get("content")
+            if role == "user" and isinstance(content, str):
+                self._add(self._opened(hasher.text(USER, content)))
+            elif role == "assistant" or is_call(message):
+                self._answer(message, content, hasher)
+            elif role in SYSTEM or is_silent(message):
                 continue
-            if is_answer(message):
-                self._answer(message, hasher)
             elif is_result(message):
                 self._result(result_id(message), hasher)
             else:
                 self._said(message, hasher)
 
     def _add(self, entry: int) -> None:
-        self.points.append(combine(self.points[-1] if self.points else _START, entry))
+        points = self.points
+        points.append(combine(points[-1] if points else _START, entry))
         self.last = entry
+
+    def _opened(self, entry: int) -> int:
+        if not self.opener:
+            self.opener = entry
+        return entry
 
     def _result(self, call: str, hasher: Hasher) -> None:
         """A tool's result, of which only the id counts: clients shorten old results."""
-        entry = hasher.tool_id(call)
-        self._add(entry | 1 if random_id(call, "") else entry & ~1)
+        self._add(hasher.call(call, ""))
 
     def _said(self, message: dict[str, Any], hasher: Hasher) -> None:
-        for call in block_results(message):
+        results = block_results(message)
+        for call in results:
             self._result(call, hasher)
-        content = message.get("content")
-        text = text_of(content)
-        if not text and block_results(message):
-            return
-        entry = hasher.text(USER if message.get("role") == "user" else OTHER, text)
-        if not self.opener:
-            self.opener = entry
-        self._add(entry)
-
-    def _answer(self, message: dict[str, Any], hasher: Hasher) -> None:
         text = text_of(message.get("content"))
-        calls = calls_of(message)
-        before = self.last
+        if text or not results:
+            self._add(self._opened(hasher.text(USER if message.get("role") == "user" else OTHER, text)))
+
+    def _answer(self, message: dict[str, Any], content: object, hasher: Hasher) -> None:
+        text = text_of(content)
         said = hasher.text(ASSISTANT, text) if text else 0
-        called = hasher.calls([(name, arguments) for _, name, arguments in calls]) if calls else 0
-        self.marks.extend(marks_of(before, said, called))
-        self.ids.extend(hasher.tool_id(call) for call, name, _ in calls if random_id(call, name))
+        called = 0
+        if not isinstance(content, str) or len(message) > 2:  # more than a role and a text
+            calls = calls_of(message)
+            if calls:
+                called = hasher.calls([(name, arguments) for _, name, arguments in calls])
+                found = [hasher.call(call, name) for call, name, _ in calls]
+                self.ids.extend([each for each in found if each & 1])
+        self.marks.extend(marks_of(self.last, said, called))
         self._add(entry_of(said, called))
         self.answers += 1
 

@@ -65,7 +65,9 @@ class Talk:
     def answer(self, resolved, text="", *calls, finish=None, complete=True):
         """Its answer passes, whole or up to where the client left."""
         self.now += 500
-        said = Answer(text, tuple(ToolCall(*call) for call in calls), finish or ("tool_calls" if calls else "stop"), complete)
+        said = Answer(
+            text, tuple(ToolCall(*call) for call in calls), finish or ("tool_calls" if calls else "stop"), complete
+        )
         self.registry.answered(resolved, said, self.now)
         self.registry.done(resolved, self.now, complete)
 
