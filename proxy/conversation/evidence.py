@@ -4,7 +4,9 @@
 ``answered`` what came back. All of it is in memory, per scope; ``archive.py`` carries it over a restart.
 """
 
+import secrets
 from collections import OrderedDict
+from itertools import count
 
 from config.settings import Settings
 from proxy.conversation import history, likeness
@@ -47,10 +49,16 @@ class Evidence:
         self._thin: OrderedDict[Lineage, None] = OrderedDict()
         self.changed: dict[Lineage, None] = {}  # since the archive was written
         self.gone: list[int] = []  # rows of the archive that are forgotten
+        self._rows = count(secrets.randbits(61))  # several processes may write to one archive
         self.reconfigure(settings)
 
     def __len__(self) -> int:
         return len(self._full) + len(self._thin)
+
+    @property
+    def most(self) -> int:
+        """The lines that are kept, full and thin ones together."""
+        return self.max_count * (1 + THIN_PER_LINE)
 
     def reconfigure(self, settings: Settings) -> None:
         """Take the limits of new settings."""
@@ -62,6 +70,7 @@ class Evidence:
         content = facts.content if facts is not None else None
         if facts is None or content is None:
             return None
+        self._shrink(now)
         said = content.transcript(self.hasher)
         return Asked(said, content, facts, cohort, retry, now) if said is not None else None
 
@@ -184,7 +193,7 @@ class Evidence:
     def adopt(self, line: Lineage) -> None:
         """Take a line from the archive, unless traffic has begun one like it."""
         index = self._scopes.setdefault(line.scope, Index())
-        full = len(self) >= self.max_count * (1 + THIN_PER_LINE)
+        full = len(self) >= self.most
         if full or line.label in index.current or index.heads.has(line.full):
             return
         index.enter(line)
@@ -207,6 +216,7 @@ class Evidence:
 
     def _enter(self, index: Index, line: Lineage, asked: Asked, kin: Lineage | None) -> None:
         said = asked.transcript
+        line.row = next(self._rows)
         line.take(said)
         line.first = line.length
         line.opener_raw = asked.content.opener()[:OPENER_READ]
@@ -279,7 +289,6 @@ class Evidence:
         index = self._scopes[line.scope]
         index.leave(line)
         self.changed.pop(line, None)
-        if line.row:
-            self.gone.append(line.row)
+        self.gone.append(line.row)
         if not index.lines:
             del self._scopes[line.scope]

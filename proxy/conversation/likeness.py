@@ -14,7 +14,7 @@ RECENT_MS = 600_000  # how long after its last request a conversation's opener m
 _ALIKE = 64  # lines with one word that are looked through for a quoted opener
 _INSTRUCTION = 16  # characters before a quote that are an instruction and not just another beginning
 _MOST_TEXT = 262_144  # characters that are searched
-_WAITING = frozenset({"tool_calls", "tool_use", "function_call"})
+WAITING = frozenset({"tool_calls", "tool_use", "function_call"})
 
 
 def by_summary(index: Index, asked: Asked) -> Decision | None:
@@ -32,7 +32,7 @@ def by_summary(index: Index, asked: Asked) -> Decision | None:
                 current = index.current.get(line.label, line)
                 if line.in_flight or current.in_flight:
                     asked.note(SUMMARY, "has its summary, but is busy", line)
-                elif line.finish in _WAITING:
+                elif line.finish in WAITING:
                     asked.note(SUMMARY, "has its summary, but waits for a tool", line)
                 else:
                     found[line.label] = line
@@ -127,7 +127,7 @@ def by_cohort(index: Index, asked: Asked) -> Decision | None:
             asked.note(COHORT, f"the cohort has {len(labels)} conversations")
         return None
     line = max(lines, key=lambda line: line.seen_at)
-    if any(each.in_flight for each in lines) or line.finish in _WAITING:
+    if any(each.in_flight for each in lines) or line.finish in WAITING:
         asked.note(COHORT, "is alone in its cohort, but busy or waiting for a tool", line)
         return None
     asked.note(COHORT, "is alone in its cohort", line)

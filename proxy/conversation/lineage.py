@@ -9,7 +9,7 @@ from array import array
 from collections import deque
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from itertools import islice
+from itertools import islice, pairwise
 from typing import Generic, TypeVar
 
 from proxy.conversation.normalise import normalise
@@ -259,7 +259,7 @@ class Index:
 def pairs_of(text: str) -> set[Pair]:
     """The pairs of neighbouring words of a text, whatever stands around them; and the single word of a short one."""
     words = _WORD.findall(text)
-    found: set[Pair] = set(zip(words, words[1:], strict=False))
+    found: set[Pair] = set(pairwise(words))
     found.update((word, "") for word in words)
     return found
 
@@ -271,7 +271,7 @@ def anchor(snippet: str) -> Pair:
         words = words[:-1]
     if len(words) < 2:
         return (words[0], "") if words else ("", "")
-    return max(zip(words, words[1:], strict=False), key=lambda pair: len(pair[0]) + len(pair[1]))
+    return max(pairwise(words), key=lambda pair: len(pair[0]) + len(pair[1]))
 
 
 def _append(held: "array[int]", new: Iterable[int], most: int, index: Postings[int], line: Lineage) -> None:

@@ -78,7 +78,7 @@ class Registry:
     ) -> None:
         self._secret = secret
         self._holder = holder
-        self._evidence = evidence
+        self.evidence = evidence
         self._recogniser = Recogniser(evidence, secret, self._was_known) if evidence is not None else None
         self._failures: list[Note] = []
         self._all: dict[str, Conversation] = {}
@@ -92,15 +92,15 @@ class Registry:
     @property
     def prefixes(self) -> Prefixes | None:
         """What ``body.read`` may skip, because it read it before."""
-        return self._evidence.prefixes if self._evidence is not None else None
+        return self.evidence.prefixes if self.evidence is not None else None
 
     def reconfigure(self, settings: Settings) -> None:
         """Take the limits of new settings; what is beyond them goes with the next request."""
         self._max_count = settings.conversation.max_count
         self._idle_ttl_ms = settings.conversation.idle_ttl_ms
         self._naturals.remember = self._max_count * CLAIMS_PER_CONVERSATION
-        if self._evidence is not None:
-            self._evidence.reconfigure(settings)
+        if self.evidence is not None:
+            self.evidence.reconfigure(settings)
 
     def resolve(self, reading: Reading, scope: str, provider: str, facts: BodyFacts | None, now: int) -> Resolved:
         """Find or begin the request's conversation, with one more in flight. Every call is owed one ``done``."""
@@ -127,17 +127,17 @@ class Registry:
 
     def answered(self, resolved: Resolved, answer: Answer | None, now: int) -> None:  # noqa: ARG002 - one signature
         """What the upstream answered, whole or in part; None when it was not read. Once, before ``done``."""
-        if answer is None or resolved.track is None or self._evidence is None:
+        if answer is None or resolved.track is None or self.evidence is None:
             return
         try:
-            self._evidence.answered(resolved.track, answer)
+            self.evidence.answered(resolved.track, answer)
         except Exception as exc:  # noqa: BLE001  (an answer that cannot be noted is as good as unread)
             self._failed(exc)
 
     def done(self, resolved: Resolved, now: int, completed: bool) -> None:
         """The request is over. A turn counts when it was ``completed``."""
-        if resolved.track is not None and self._evidence is not None:
-            self._evidence.done(resolved.track, now, completed=completed)
+        if resolved.track is not None and self.evidence is not None:
+            self.evidence.done(resolved.track, now, completed=completed)
         conversation = resolved.conversation
         if conversation.in_flight == 0 or self._all.get(conversation.label) is not conversation:
             return
