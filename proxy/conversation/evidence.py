@@ -263,7 +263,7 @@ class Evidence:
     def _shrink(self, now: int) -> None:
         """Keep within the bounds: first the longest unused lines get thin, then they are forgotten."""
         old = now - self.ttl_ms
-        for _ in range(_STEPS):
+        for _ in range(_STEPS if self._full else 0):
             line = next(iter(self._full))
             if len(self._full) <= self.max_count and line.seen_at > old:
                 break
