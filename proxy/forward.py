@@ -32,14 +32,14 @@ def prepare(daemon: Daemon, exchange: Exchange, entry: Entry, incoming: Incoming
 def _identify(daemon: Daemon, exchange: Exchange, entry: Entry, incoming: Incoming) -> None:
     """Which conversation is this?"""
     if incoming.complete:
-        exchange.facts = body.read(incoming.chunks, incoming.size, entry.encoded)
+        exchange.facts = body.read(incoming.chunks, incoming.size, entry.encoded, daemon.registry.prefixes)
     reading = entry.reading(exchange.facts)
     exchange.scope = entry.scope
-    exchange.match = reading.match
     exchange.child = reading.parent is not None
     exchange.resolved = daemon.registry.resolve(
         reading, exchange.scope, exchange.target.provider, exchange.facts, exchange.at
     )
+    exchange.match = exchange.resolved.match
 
 
 def _start(daemon: Daemon, exchange: Exchange, entry: Entry) -> Start:

@@ -1,0 +1,160 @@
+"""E4 to E7: nothing that we relayed is repeated, but something of a conversation is in the request all the same.
+
+A summary of ours after a compaction; the opener quoted in a request for a title; the opener kept where all else was
+rewritten; the only conversation of a cohort. Never a line that is busy, but for a side call, which waits for nobody.
+"""
+
+from proxy.conversation.asked import COHORT, NEW, OPENER, SIDE, SUMMARY, Asked, Decision
+from proxy.conversation.index import Index
+from proxy.conversation.lineage import Lineage
+from proxy.conversation.normalise import SNIPPET, normalise
+from proxy.conversation.quoting import OPENER as OPENER_LENGTH
+from proxy.conversation.quoting import OPENER_READ, SHORTEST_OPENER, pairs_of
+from proxy.conversation.transcript import shared
+
+RECENT_MS = 600_000  # how long after its last request a conversation's opener may be quoted by a side call
+_ALIKE = 64  # lines with one word that are looked through for a quoted opener
+_INSTRUCTION = 16  # characters before a quote that are an instruction and not just another beginning
+_ANSWER_COUNTS = 1_000  # by so much a quoted answer says more than a quoted opener
+BEGINNING_MS = 30_000  # a title is asked for within so long of its conversation's beginning
+WAITING = frozenset({"tool_calls", "tool_use", "function_call"})
+
+
+def by_summary(index: Index, asked: Asked) -> Decision | None:
+    """E4: the first messages contain the beginning of a long answer of ours, and its conversation is idle."""
+    if not len(index.words) or len(asked.text) < SNIPPET:
+        return None
+    found: dict[str, Lineage] = {}
+    for word in index.words.known(pairs_of(asked.text)):
+        for line in index.words.get(word):
+            if asked.may(line) and any(snippet in asked.text for snippet in line.snippets):
+                current = index.current.get(line.label, line)
+                if line.in_flight or current.in_flight:
+                    asked.note(SUMMARY, "has its summary, but is busy", line)
+                elif line.finish in WAITING:
+                    asked.note(SUMMARY, "has its summary, but waits for a tool", line)
+                else:
+                    found[line.label] = line
+    if len(found) != 1:
+        if found:
+            asked.note(SUMMARY, f"has the summaries of {len(found)} conversations")
+        return None
+    line = next(iter(found.values()))
+    asked.note(SUMMARY, "begins with an answer of its", line)
+    return Decision(SUMMARY, line)
+
+
+def by_quote(index: Index, asked: Asked) -> Decision | None:
+    """E5: a title, tags or a summary: it quotes what exactly one conversation began with, or was answered last."""
+    if not asked.aside or asked.transcript.answers:
+        return None
+    quotable = index.quotable()
+    if not len(quotable):
+        return None
+    found: dict[str, Lineage] = {}
+    most = 0
+    for pair in quotable.known(pairs_of(asked.text)):
+        for line in quotable.get(pair, _ALIKE):
+            much = _quoted(line, asked) if asked.may(line) else 0
+            if not much or much < most:
+                continue
+            if much > most:
+                most = much
+                found.clear()
+            found.setdefault(line.label, line)
+    if len(found) > 1 and not (found := _untitled(found, asked)):
+        return None
+    if not found:
+        return None
+    line = next(iter(found.values()))
+    asked.note(SIDE, "quotes its opener or its latest answer", line)
+    return Decision(SIDE, line, side=True)
+
+
+def _untitled(found: dict[str, Lineage], asked: Asked) -> dict[str, Lineage]:
+    """Of conversations that began alike: the latest that has just begun and of which nobody has spoken yet."""
+    fresh = [line for line in found.values() if not line.titled and asked.now - line.began_at <= BEGINNING_MS]
+    if not fresh:
+        asked.note(SIDE, f"quotes the opener of {len(found)} conversations")
+        return {}
+    line = max(fresh, key=lambda line: line.began_at)
+    return {line.label: line}
+
+
+def _quoted(line: Lineage, asked: Asked) -> int:
+    """How much of a conversation a text quotes, rather than being one like it; 0 for nothing.
+
+    Two people who ask the same are two conversations; what asks about a conversation is made in another manner: without
+    the tools that the conversation has, or with an instruction before the quote.
+    """
+    text, opener, said = asked.text, line.opener_text, line.said_text
+    much = _ANSWER_COUNTS + len(said) if said and said in text else 0
+    at = text.find(opener) if len(opener) >= SHORTEST_OPENER and asked.now - line.seen_at <= RECENT_MS else -1
+    if at >= 0:
+        longer = len(text) > len(opener) and len(opener) < OPENER_LENGTH
+        fewer = line.tools and not asked.facts.tools
+        if fewer or at >= _INSTRUCTION or (longer and line.stream and not asked.facts.stream):
+            much += len(opener)
+    return much
+
+
+def by_aside(index: Index, asked: Asked) -> Decision | None:
+    """E5 the other way round: a title was asked for a moment ago, of what this request begins with."""
+    if not index.asides or asked.transcript.answers:
+        return None
+    opener = normalise(asked.content.opener()[:OPENER_READ])[:OPENER_LENGTH]
+    if len(opener) < SHORTEST_OPENER:
+        return None
+    for place in reversed(index.asides):
+        line, text = place
+        if asked.now - line.began_at > BEGINNING_MS:
+            break
+        at = text.find(opener)
+        fewer = asked.facts.tools and not line.tools
+        if at >= _INSTRUCTION or (at >= 0 and fewer):
+            if not asked.may(line) or index.current.get(line.label) is not line:
+                continue
+            asked.note(SIDE, "began with a side call that quotes this", line)
+            return Decision(NEW, label=line.label)
+    return None
+
+
+def by_opener(index: Index, asked: Asked) -> Decision | None:
+    """E6: answers that nobody knows, behind the opener of exactly one conversation: all else was rewritten."""
+    said = asked.transcript
+    if not said.answers or not said.opener:
+        return None
+    lines = [line for line in index.openers.get(said.opener) if asked.may(line)]
+    labels = {line.label for line in lines}
+    if len(labels) != 1:
+        if labels:
+            asked.note(OPENER, f"{len(labels)} conversations began like this")
+        return None
+    line = max(lines, key=lambda line: line.seen_at)
+    if any(each.in_flight for each in lines):
+        asked.note(OPENER, "began like this, but is busy", line)
+        return None
+    if shared(said.points, line.points, line.offset) > 1 and line.answered:
+        # What a client puts before every conversation is the same in all; behind it these two differ.
+        asked.note(OPENER, "began like this, but with another question", line)
+        return None
+    asked.note(OPENER, "is the only one that began like this", line)
+    return Decision(OPENER, line)
+
+
+def by_cohort(index: Index, asked: Asked) -> Decision | None:
+    """E7: the only conversation of the cohort, when it is idle and waits for no tool."""
+    if asked.cohort is None:
+        return None
+    lines = index.cohorts.get(asked.cohort)
+    labels = {line.label for line in lines}
+    if len(labels) != 1:
+        if labels:
+            asked.note(COHORT, f"the cohort has {len(labels)} conversations")
+        return None
+    line = max(lines, key=lambda line: line.seen_at)
+    if any(each.in_flight for each in lines) or line.finish in WAITING:
+        asked.note(COHORT, "is alone in its cohort, but busy or waiting for a tool", line)
+        return None
+    asked.note(COHORT, "is alone in its cohort", line)
+    return Decision(COHORT, line, side=asked.aside and line.tools and not asked.facts.tools)
