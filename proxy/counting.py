@@ -5,10 +5,10 @@ Labels are looked up once for each provider, model and source; after that a requ
 
 from proxy.exchange import Exchange
 from proxy.insight.metrics import Metrics, Series
-from proxy.tap import tokens
+from proxy.pour import Ended
+from proxy.tap import KINDS, tokens
 
 _KEPT = 1024  # meters; a client chooses the model's name
-_KINDS = ("input", "cached", "output")
 
 
 class Meter:
@@ -21,7 +21,7 @@ class Meter:
         self.first_byte = metrics.series("first_byte_seconds", provider=provider, model=model, source=source)
         self.first_event = metrics.series("first_event_seconds", provider=provider, model=model, source=source)
         self.gateway = metrics.series("gateway_upstream_seconds", provider=provider, model=model, source=source)
-        self.tokens = {kind: metrics.series("tokens", provider=provider, model=model, type=kind) for kind in _KINDS}
+        self.tokens = {kind: metrics.series("tokens", provider=provider, model=model, type=kind) for kind in KINDS}
 
 
 class Counting:
@@ -43,6 +43,8 @@ class Counting:
         metrics.add(sent, exchange.bytes_in)
         metrics.add(received, exchange.bytes_out)
         metrics.record(took, ended_ms - exchange.began_ms)
+        if exchange.tap is not None and exchange.tap.unread is not None and exchange.ended is Ended.COMPLETE:
+            metrics.count("answers_unread", provider=provider, reason=exchange.tap.unread)
         if exchange.start is not None:
             self._routed(exchange, provider, exchange.model or "", exchange.start.source.value)
 

@@ -66,8 +66,11 @@ CATALOG: tuple[Metric, ...] = (
              *_MODEL, "result"),
     _counter("probes", "Probes that ended, by what they found.", *_MODEL, "kind"),
     _counter("probe_tokens", "Tokens that probes cost, as the gateway reported them.", *_MODEL),
-    _counter("tokens", "Tokens of relayed answers that reported them; type is input, cached or output.",
+    _counter("tokens", "Tokens of relayed answers that reported them; type is input (the whole prompt), cached and "
+             "written (parts of it, read from and put into the cache), output, or reasoning (a part of that).",
              *_MODEL, "type"),
+    _counter("answers_unread", "Whole answers that were relayed but could not be read: coding, size, line, json.",
+             "provider", "reason"),
     _counter("request_bytes", "Bytes of request bodies sent upstream.", "provider"),
     _counter("response_bytes", "Bytes of response bodies relayed to clients.", "provider"),
     _counter("errors", "Answers that ocpool itself made, by code.", "code"),
