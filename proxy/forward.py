@@ -121,10 +121,10 @@ class Forward:
     def _fill(self, exchange: Exchange, raw: list[Field]) -> None:
         """What is not routed keeps its session fields; an inference POST without any is given a minted one."""
         daemon = self._daemon
-        if not (daemon.fill_missing and exchange.target.inference and exchange.method == b"POST"):
-            return
-        if fields.has_session_field(raw):
+        if not (exchange.target.inference and exchange.method == b"POST"):
             return
         exchange.scope = scope_of(exchange.token_scope, raw, daemon.secret)
+        if not daemon.fill_missing or fields.has_session_field(raw):
+            return
         unnamed = daemon.registry.unnamed(exchange.scope, exchange.target.provider, exchange.at)
         raw.append((daemon.session_header, unnamed.natural.value.encode("latin-1")))

@@ -4,6 +4,7 @@ It runs in the task's ``finally``: it never raises and never waits.
 """
 
 from pool.model import Latency, Outcome
+from proxy import spending
 from proxy.daemon import Daemon
 from proxy.errors import BadResponse, ConnectFailed, ConnectTimedOut, NameNotResolved, ProxyError, TlsFailed
 from proxy.exchange import Exchange
@@ -11,7 +12,6 @@ from proxy.gateway import refusals
 from proxy.gateway.refusals import RefusalKind
 from proxy.insight.redact import digest
 from proxy.pour import Ended
-from proxy.tap import tokens
 from proxy.verdict import End, Seen, Stage, Verdict, judge
 from proxy.wayout import Sent
 
@@ -119,7 +119,7 @@ def _latency(exchange: Exchange, elapsed: float) -> tuple[float | None, Latency]
 def _uncached(exchange: Exchange) -> int | None:
     if exchange.tap is None:
         return None
-    used = tokens(exchange.tap.usage)
+    used = exchange.tap.tokens
     return used["input"] - used.get("cached", 0) if "input" in used else None
 
 
@@ -134,6 +134,7 @@ def settle(daemon: Daemon, exchange: Exchange) -> None:
             observe(daemon, exchange)
             _way_out(daemon, exchange)
         daemon.counting.request(exchange, ended_ms)
+        spending.note(daemon.usage, exchange)
         _log(daemon, exchange, ended_ms)
     except Exception as exc:  # noqa: BLE001  (the request is over; its bookkeeping must not break the next)
         daemon.trouble("settle_failed", exc)
@@ -209,7 +210,7 @@ def _log(daemon: Daemon, exchange: Exchange, ended_ms: float) -> None:
         if tap.stream and tap.first_semantic_ms is not None:
             facts["first_event_ms"] = round(tap.first_semantic_ms - exchange.began_ms, 1)
         facts["events"] = tap.events
-        used = tokens(tap.usage)
+        used = tap.tokens
         if used:
             facts["tokens"] = used
     daemon.events.emit("request", **facts)

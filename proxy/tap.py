@@ -18,7 +18,7 @@ from proxy.wire.head import ResponseHead
 
 __all__ = ["KINDS", "Tap", "semantic", "tap_for", "tokens"]
 
-KINDS = ("input", "cached", "written", "output", "reasoning")  # of tokens, in this order
+KINDS = Usage._fields  # of tokens
 
 
 class Tap:
@@ -28,7 +28,7 @@ class Tap:
     content coding. A ``refusal`` is only kept. What was read stands after ``close``; instants stand at once.
     """
 
-    __slots__ = ("_coded", "_reader", "feed", "stream")
+    __slots__ = ("_coded", "_counted", "_reader", "feed", "stream")
 
     def __init__(
         self,
@@ -40,6 +40,7 @@ class Tap:
         refusal: bool = False,
     ) -> None:
         self.stream = stream
+        self._counted: tuple[dict[str, Any], dict[str, int]] | None = None
         self._reader: StreamReader | BodyReader
         if stream:
             self._reader = StreamReader(mono_ms, wants_answer=wants_answer)
@@ -83,6 +84,16 @@ class Tap:
         return normalised(self._reader.usage)
 
     @property
+    def tokens(self) -> dict[str, int]:
+        """The token counts by kind, see the function; worked out once."""
+        usage = self._reader.usage
+        if usage is None:
+            return {}
+        if self._counted is None or self._counted[0] is not usage:
+            self._counted = usage, tokens(usage)
+        return self._counted[1]
+
+    @property
     def output_tokens(self) -> tuple[int, bool] | None:
         """Tokens of output, and whether that is an estimate: without a count, each event counts as one."""
         told = self.counts
@@ -122,7 +133,7 @@ def tokens(usage: dict[str, Any] | None) -> dict[str, int]:
     counts = normalised(usage)
     if counts is None:
         return {}
-    return {kind: count for kind in KINDS if (count := getattr(counts, kind)) is not None}
+    return {kind: count for kind, count in zip(KINDS, counts, strict=True) if count is not None}
 
 
 def tap_for(head: ResponseHead, mono_ms: Callable[[], float], *, wants_answer: bool = False) -> Tap | None:

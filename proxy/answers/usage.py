@@ -5,14 +5,19 @@ the cache beside ``input_tokens``; Google counts thoughts beside the candidates.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 _MOST = 10**12  # a count beyond this is a mistake
+_PROMPT = ("prompt_tokens_details", "input_tokens_details")
+_COMPLETION = ("completion_tokens_details", "output_tokens_details")
+_INPUT = ("prompt_tokens", "input_tokens", "promptTokenCount")
+_OUTPUT = ("completion_tokens", "output_tokens", "candidatesTokenCount")
+_CACHED = ("cached_tokens", "prompt_cache_hit_tokens", "cache_read_input_tokens", "cachedContentTokenCount")
+_WRITTEN = ("cache_creation_input_tokens",)
+_BESIDE = frozenset({"cache_read_input_tokens", "cache_creation_input_tokens"})  # counted beside the prompt, not in it
 
 
-@dataclass(frozen=True, slots=True)
-class Usage:
+class Usage(NamedTuple):
     """Tokens of one answer; None where the provider did not say.
 
     ``input`` is the whole prompt, of which ``cached`` was read from a cache and ``written`` put into one, so that
@@ -56,53 +61,51 @@ def normalised(raw: Mapping[str, Any] | None) -> Usage | None:
     """The counts of a usage object; None where it holds none."""
     if not raw:
         return None
-    details = raw.get("prompt_tokens_details") or raw.get("input_tokens_details") or {}
-    thoughts = raw.get("completion_tokens_details") or raw.get("output_tokens_details") or {}
-    details = details if isinstance(details, dict) else {}
-    thoughts = thoughts if isinstance(thoughts, dict) else {}
-    cached = _count(
-        details.get("cached_tokens"),
-        raw.get("cached_tokens"),
-        raw.get("prompt_cache_hit_tokens"),
-        raw.get("cache_read_input_tokens"),
-        raw.get("cachedContentTokenCount"),
-    )
-    written = _count(
-        details.get("cache_write_tokens"), raw.get("cache_creation_input_tokens"), _sum(raw.get("cache_creation"))
-    )
-    total = _count(raw.get("prompt_tokens"), raw.get("input_tokens"), raw.get("promptTokenCount"))
-    if total is not None and _beside(raw):
+    cached = _part(raw, _PROMPT, "cached_tokens")
+    if cached is None:
+        cached = _first_count(raw, _CACHED)
+    written = _part(raw, _PROMPT, "cache_write_tokens")
+    if written is None:
+        written = _first_count(raw, _WRITTEN)
+    if written is None and "cache_creation" in raw:
+        written = _sum(raw["cache_creation"])
+    total = _first_count(raw, _INPUT)
+    if total is not None and "prompt_tokens" not in raw and not _BESIDE.isdisjoint(raw):
         total += (cached or 0) + (written or 0)
-    reasoning = _count(thoughts.get("reasoning_tokens"), raw.get("thoughtsTokenCount"))
-    output = _count(raw.get("completion_tokens"), raw.get("output_tokens"), raw.get("candidatesTokenCount"))
-    if output is not None and "candidatesTokenCount" in raw:
-        output += reasoning or 0
-    usage = Usage(total, *_within(total, cached, written), output, reasoning)
+    reasoning = _part(raw, _COMPLETION, "reasoning_tokens")
+    output = _first_count(raw, _OUTPUT)
+    if "candidatesTokenCount" in raw:
+        reasoning = _count(raw.get("thoughtsTokenCount"))
+        output = output + (reasoning or 0) if output is not None else None
+    if total is not None:
+        cached = min(cached, total) if cached is not None else None
+        written = min(written, total - (cached or 0)) if written is not None else None
+    usage = Usage(total, cached, written, output, reasoning)
     return usage if usage != _NOTHING else None
 
 
 _NOTHING = Usage()
 
 
-def _beside(raw: Mapping[str, Any]) -> bool:
-    """Does the prompt's count leave out what the cache gave? Messages' does."""
-    return "prompt_tokens" not in raw and ("cache_read_input_tokens" in raw or "cache_creation_input_tokens" in raw)
-
-
-def _within(total: int | None, cached: int | None, written: int | None) -> tuple[int | None, int | None]:
-    """Cache counts that fit into the prompt."""
-    if total is None:
-        return cached, written
-    cached = min(cached, total) if cached is not None else None
-    return cached, min(written, total - (cached or 0)) if written is not None else None
-
-
-def _count(*candidates: object) -> int | None:
-    """The first that is a number of tokens."""
-    for candidate in candidates:
-        if type(candidate) is int and 0 <= candidate <= _MOST:
-            return candidate
+def _part(raw: Mapping[str, Any], holders: tuple[str, ...], name: str) -> int | None:
+    """A count among the details of another."""
+    for holder in holders:
+        details = raw.get(holder)
+        if isinstance(details, dict):
+            return _count(details.get(name))
     return None
+
+
+def _first_count(raw: Mapping[str, Any], names: tuple[str, ...]) -> int | None:
+    for name in names:
+        if name in raw and (count := _count(raw[name])) is not None:
+            return count
+    return None
+
+
+def _count(value: object) -> int | None:
+    """A number of tokens, or nothing of the kind."""
+    return value if type(value) is int and 0 <= value <= _MOST else None
 
 
 def _sum(parts: object) -> int | None:

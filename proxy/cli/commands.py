@@ -28,6 +28,7 @@ COMMANDS: dict[str, Entry] = {
     "probe": Entry("proxy.cli.probe:probe", "Send real probes and show their timings."),
     "diagnose": Entry("proxy.cli.diagnose:diagnose", "Is routing sticky, and does the classifier reject fast answers?"),
     "repin": Entry("proxy.cli.repin:repin", "Drop a conversation's route and pick again."),
+    "usage": Entry("proxy.cli.usage:usage", "Show tokens, estimated cost and what the cache saved."),
     "events": Entry("proxy.cli.events:events", "Show the event log."),
     "service": Entry("proxy.cli.service:service", "Have ocpool started by systemd or launchd."),
     "setup": Entry("proxy.cli.setup:setup", "Show how a client is pointed at ocpool."),

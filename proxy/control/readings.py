@@ -29,7 +29,7 @@ def readings(seen: dict[str, Any]) -> list[Reading]:
     started_at = seen.get("started_at")
     if isinstance(started_at, int | float):
         found.append(Reading("start_time_seconds", started_at / 1000))
-    return [*found, *_connections(seen.get("upstream")), *_pool(seen)]
+    return [*found, *_connections(seen.get("upstream")), *_pool(seen), *_money(seen.get("usage"))]
 
 
 def _connections(upstream: Any) -> Iterator[Reading]:
@@ -49,6 +49,14 @@ def _pool(seen: dict[str, Any]) -> Iterator[Reading]:
     pauses = Counter(str(row.get("provider")) for row in _rows(seen.get("pauses")))
     for provider, count in pauses.items():
         yield Reading("pool_pauses", count, {"provider": provider})
+
+
+def _money(usage: Any) -> Iterator[Reading]:
+    for row in _rows(usage.get("since_start")) if isinstance(usage, dict) else ():
+        labels = {"provider": str(row.get("provider")), "model": str(row.get("model"))}
+        for name in ("cost_usd", "saved_usd"):
+            if isinstance(row.get(name), int | float):
+                yield Reading(name, float(row[name]), labels)
 
 
 def _rows(value: Any) -> Iterable[dict[str, Any]]:

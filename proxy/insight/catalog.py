@@ -99,6 +99,8 @@ CATALOG: tuple[Metric, ...] = (
     _gauge("pool_target", "How many spares are wanted.", *_MODEL),
     _gauge("pool_bindings", "Conversations that own an id.", *_MODEL),
     _gauge("pool_pauses", "Reasons why no probes are made at the moment.", "provider"),
+    _gauge("cost_usd", "Estimated cost of the answers since the start, at list prices, in USD.", *_MODEL),
+    _gauge("saved_usd", "What the prompt cache saved of it, in USD; negative where it cost more.", *_MODEL),
     _gauge("upstream_connections", "Open connections to the upstream; state is active or idle.", "state"),
     _gauge("buffered_bytes", "Request bodies held in memory."),
 )  # fmt: skip
