@@ -6,7 +6,7 @@ Labels are looked up once for each provider, model and source; after that a requ
 from proxy.exchange import Exchange
 from proxy.insight.metrics import Metrics, Series
 from proxy.pour import Ended
-from proxy.tap import KINDS
+from proxy.tap import KINDS, tokens
 
 _KEPT = 1024  # meters; a client chooses the model's name
 
@@ -67,8 +67,9 @@ class Counting:
             return
         if tap.stream and tap.first_semantic_ms is not None:
             metrics.record(meter.first_event, tap.first_semantic_ms - exchange.began_ms)
-        for kind, count in tap.tokens.items():
-            metrics.add(meter.tokens[kind], count)
+        if tap.usage is not None:
+            for kind, count in tokens(tap.usage).items():
+                metrics.add(meter.tokens[kind], count)
 
     def _outcome(self, exchange: Exchange) -> Series:
         verdict, error, target = exchange.verdict, exchange.error, exchange.target

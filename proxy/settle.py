@@ -12,6 +12,7 @@ from proxy.gateway import refusals
 from proxy.gateway.refusals import RefusalKind
 from proxy.insight.redact import digest
 from proxy.pour import Ended
+from proxy.tap import tokens
 from proxy.verdict import End, Seen, Stage, Verdict, judge
 from proxy.wayout import Sent
 
@@ -119,7 +120,7 @@ def _latency(exchange: Exchange, elapsed: float) -> tuple[float | None, Latency]
 def _uncached(exchange: Exchange) -> int | None:
     if exchange.tap is None:
         return None
-    used = exchange.tap.tokens
+    used = tokens(exchange.tap.usage)
     return used["input"] - used.get("cached", 0) if "input" in used else None
 
 
@@ -210,7 +211,7 @@ def _log(daemon: Daemon, exchange: Exchange, ended_ms: float) -> None:
         if tap.stream and tap.first_semantic_ms is not None:
             facts["first_event_ms"] = round(tap.first_semantic_ms - exchange.began_ms, 1)
         facts["events"] = tap.events
-        used = tap.tokens
+        used = tokens(tap.usage)
         if used:
             facts["tokens"] = used
     daemon.events.emit("request", **facts)

@@ -18,6 +18,7 @@ from proxy.wire.head import ResponseHead
 
 __all__ = ["KINDS", "Tap", "semantic", "tap_for", "tokens"]
 
+FIELDS = frozenset((b"content-type", b"content-encoding"))  # what of a head says how to read its body
 KINDS = Usage._fields  # of tokens
 
 
@@ -28,7 +29,7 @@ class Tap:
     content coding. A ``refusal`` is only kept. What was read stands after ``close``; instants stand at once.
     """
 
-    __slots__ = ("_coded", "_counted", "_reader", "feed", "stream")
+    __slots__ = ("_coded", "_reader", "feed", "stream")
 
     def __init__(
         self,
@@ -40,7 +41,6 @@ class Tap:
         refusal: bool = False,
     ) -> None:
         self.stream = stream
-        self._counted: tuple[dict[str, Any], dict[str, int]] | None = None
         self._reader: StreamReader | BodyReader
         if stream:
             self._reader = StreamReader(mono_ms, wants_answer=wants_answer)
@@ -82,16 +82,6 @@ class Tap:
     def counts(self) -> Usage | None:
         """The token counts in our own terms; None where the provider told none."""
         return normalised(self._reader.usage)
-
-    @property
-    def tokens(self) -> dict[str, int]:
-        """The token counts by kind, see the function; worked out once."""
-        usage = self._reader.usage
-        if usage is None:
-            return {}
-        if self._counted is None or self._counted[0] is not usage:
-            self._counted = usage, tokens(usage)
-        return self._counted[1]
 
     @property
     def output_tokens(self) -> tuple[int, bool] | None:

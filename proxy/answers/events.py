@@ -1,8 +1,6 @@
-"""One event of a stream, or one whole answer: does it carry output, an error, token counts?"""
+"""One event of a stream, or one whole answer: does it carry output, or an error, and whose is it?"""
 
 from typing import Any
-
-from proxy.answers import usage
 
 _ENDS = frozenset({"response.completed", "response.incomplete"})
 _LONGEST_MODEL = 128
@@ -30,28 +28,8 @@ def failed(event: dict[str, Any]) -> bool:
     return bool(event.get("error")) or str(event.get("type")).endswith(("error", "failed"))
 
 
-class Facts:
-    """What events said beside their text: the latest token counts, an error as it came, the model's name."""
-
-    __slots__ = ("error", "model", "usage")
-
-    def __init__(self) -> None:
-        self.usage: dict[str, Any] | None = None
-        self.error: bytes | None = None
-        self.model: str | None = None
-
-    def read(self, event: dict[str, Any], raw: bytes) -> None:
-        """Take what one event says; ``raw`` is its JSON."""
-        counts = usage.found(event)
-        if counts is not None:
-            self.usage = usage.merged(self.usage, counts)
-        if failed(event):
-            self.error = raw.strip()
-        if self.model is None:
-            self.model = _model(event)
-
-
-def _model(event: dict[str, Any]) -> str | None:
+def model_of(event: dict[str, Any]) -> str | None:
+    """What an event calls the model."""
     for holder in (event, event.get("message"), event.get("response")):
         name = holder.get("model") or holder.get("modelVersion") if isinstance(holder, dict) else None
         if isinstance(name, str) and 0 < len(name) <= _LONGEST_MODEL:

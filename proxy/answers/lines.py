@@ -3,9 +3,11 @@
 Lines end in LF, CRLF or CR (the event-stream format of the HTML standard, section 9.2.5).
 """
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Callable
 from itertools import cycle
+
+from proxy.answers.reading import Reading
 
 MAX_LINE = 262_144  # bytes; a longer line is not read: it is relayed all the same
 _LARGE = 1_024  # bytes of a piece that is looked at when it comes, with all that is held
@@ -14,15 +16,16 @@ _MOST_PIECES = 64
 _PIECES = cycle(range(32, 64, 5))
 
 
-class Lines(ABC):
+class Lines(Reading):
     """Pieces on their way to lines. At most 64 pieces of 1 KiB are held, and the beginning of one line.
 
     While ``eager``, each line is read when it comes.
     """
 
-    __slots__ = ("_due", "_held", "_let_go", "_mono_ms", "_pieces", "_skipping", "_times", "eager", "unread")
+    __slots__ = ("_due", "_held", "_let_go", "_mono_ms", "_pieces", "_skipping", "_times", "eager")
 
-    def __init__(self, mono_ms: Callable[[], float]) -> None:
+    def __init__(self, mono_ms: Callable[[], float], *, wants_answer: bool) -> None:
+        super().__init__(wants_answer=wants_answer)
         self._mono_ms = mono_ms
         self._held: list[bytes] = []
         self._times: list[float] = []  # when each of them came
@@ -31,7 +34,6 @@ class Lines(ABC):
         self._let_go = 0  # bytes that are held no more
         self._skipping = False
         self.eager = True
-        self.unread: str | None = None
 
     def feed(self, data: bytes) -> None:
         """The next piece. Never raises."""

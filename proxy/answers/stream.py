@@ -7,17 +7,14 @@ may hold token counts or an error.
 What is read does not depend on how the bytes were cut. Nothing here raises.
 """
 
-from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 
 import orjson
 
 from proxy.answers import quick
 from proxy.answers.chat import ChatAnswer
-from proxy.answers.events import Facts, semantic
+from proxy.answers.events import semantic
 from proxy.answers.lines import MAX_LINE, Lines
-from proxy.conversation.answer import Answer
 
 OPENING_EVENTS = 64  # events parsed in search of one with output, then the next counts as such
 DONE = b"[DONE]"  # the end mark of the streams that have one
@@ -26,44 +23,9 @@ _LAST = 8  # events among which the last one with output is looked for
 
 
 class StreamReader(Lines):
-    """One stream. ``first_semantic_ms`` and ``last_semantic_ms`` are on the clock that was given.
+    """One stream."""
 
-    ``unread`` says why something that was wanted could not be read: ``line`` (too long), ``json``.
-    """
-
-    __slots__ = ("_chat", "_facts", "events", "first_semantic_ms", "last_semantic_ms", "opening_events")
-
-    def __init__(self, mono_ms: Callable[[], float], *, wants_answer: bool) -> None:
-        super().__init__(mono_ms)
-        self._chat = ChatAnswer() if wants_answer else None
-        self._facts = Facts()
-        self.events = 0
-        self.opening_events = 0
-        self.first_semantic_ms: float | None = None
-        self.last_semantic_ms: float | None = None
-
-    @property
-    def usage(self) -> dict[str, Any] | None:
-        """The token counts as the provider put them."""
-        return self._facts.usage
-
-    @property
-    def error(self) -> bytes | None:
-        """The error inside the answer, as it came."""
-        return self._facts.error
-
-    @property
-    def model(self) -> str | None:
-        """What the answer calls its model."""
-        return self._facts.model
-
-    @property
-    def answer(self) -> Answer | None:
-        """What the model said; None where nobody wanted it. Without its text where some of it could not be read."""
-        if self._chat is None:
-            return None
-        answer = self._chat.answer()
-        return answer if self.unread is None else replace(answer, text=None)
+    __slots__ = ()
 
     def _is_whole(self, line: bytes) -> bool:
         return line.startswith(b"data:") and _object(line[5:]) is not None
@@ -90,7 +52,7 @@ class StreamReader(Lines):
         elif quick.may_tell(lines, count):
             for payload in _payloads(lines, plain=plain):
                 if quick.may_tell(payload, 1) and (event := self._parsed(payload)) is not None:
-                    self._facts.read(event, payload)
+                    self._take(event, payload)
 
     def _opening(self, batch: bytes) -> int:
         """Parse event by event until one carries output; returns the bytes up to its end."""
@@ -111,7 +73,7 @@ class StreamReader(Lines):
         self.events += 1
         event = self._parsed(payload)
         if event is not None:
-            self._facts.read(event, payload)
+            self._take(event, payload)
             if self._chat is not None and not self._chat.add((event,)):
                 self.unread = "json"
             if semantic(event):
@@ -154,7 +116,7 @@ class StreamReader(Lines):
         if tells:
             for event, payload in zip(events, payloads, strict=True):
                 if isinstance(event, dict) and quick.may_tell(payload, 1):
-                    self._facts.read(event, payload)
+                    self._take(event, payload)
         if not chat.add(event for event in events if event is not None):
             self.unread = "json"
         chat.compact()

@@ -75,7 +75,12 @@ async def test_what_was_billed_is_what_is_shown_over_a_restart_too(tmp_path: Pat
     assert set(labels) - {None} <= conversations
 
 
-USAGE = {"prompt_tokens": 1000, "completion_tokens": 2, "prompt_tokens_details": {"cached_tokens": 400}}
+USAGE = {
+    "prompt_tokens": 1000,
+    "completion_tokens": 2,
+    "prompt_tokens_details": {"cached_tokens": 400, "cache_write_tokens": 100},
+    "completion_tokens_details": {"reasoning_tokens": 1},
+}
 EVENTS = b"".join(
     b"data: " + json.dumps(event).encode() + b"\n\n"
     for event in (
@@ -101,7 +106,9 @@ async def test_coded_broken_and_unreadable_answers_are_counted_for_what_they_are
     await answer(chunk(EVENTS[:50]), "cut")
     metrics = (await relay.ask(b"/-/metrics", "GET", framing="none")).data.decode()
     assert 'ocpool_answers_unread_total{provider="opencode-go",reason="coding"} 1.0' in metrics
-    assert 'ocpool_tokens_total{model="kimi-k3",provider="opencode-go",type="cached"} 800.0' in metrics
+    for kind, count in (("input", 2000), ("cached", 800), ("written", 200), ("output", 4), ("reasoning", 2)):
+        series = f'ocpool_tokens_total{{model="kimi-k3",provider="opencode-go",type="{kind}"}}'
+        assert f"{series} {count}.0" in metrics
     await relays.stop_private()
     total = report(path, ("model",), None)["total"]
     assert (total["turns"], total["unknown"], total["partial"]) == (4, 2, 1)
