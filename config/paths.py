@@ -64,6 +64,11 @@ def events_path(settings: Settings, environ: Mapping[str, str] = os.environ) -> 
     return _absolute(settings.state.events_path or state_path(settings, environ).with_name("events.jsonl"))
 
 
+def usage_path(settings: Settings, environ: Mapping[str, str] = os.environ) -> Path:
+    """The file of token counts; absolute."""
+    return _absolute(settings.state.usage_path or state_path(settings, environ).with_name("usage.sqlite3"))
+
+
 def key_path(settings: Settings, environ: Mapping[str, str] = os.environ) -> Path:
     """The file of the installation's secret, ``<state path>.key``."""
     path = state_path(settings, environ)

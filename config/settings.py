@@ -14,6 +14,7 @@ from config.sections.log import LogSection
 from config.sections.models import ModelSection
 from config.sections.pool import THROUGHPUT as POOL_OF_THROUGHPUT
 from config.sections.pool import PoolSection
+from config.sections.pricing import PricingSection
 from config.sections.probe import THROUGHPUT as PROBE_OF_THROUGHPUT
 from config.sections.probe import ProbeSection
 from config.sections.quarantine import QuarantineSection
@@ -39,6 +40,7 @@ class Settings(Section):
     recovery: RecoverySection = Field(default_factory=RecoverySection)
     stall: StallSection = Field(default_factory=StallSection)
     state: StateSection = Field(default_factory=StateSection)
+    pricing: PricingSection = Field(default_factory=PricingSection)
     headers: HeadersSection = Field(default_factory=HeadersSection)
     log: LogSection = Field(default_factory=LogSection)
     models: dict[Text, ModelSection] = Field(default_factory=dict, max_length=256)

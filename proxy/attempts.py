@@ -16,8 +16,8 @@ from proxy.entry import Entry
 from proxy.errors import ConnectFailed, ProxyError, UpstreamError, UpstreamTimedOut
 from proxy.exchange import Exchange
 from proxy.gateway import refusals, signals
-from proxy.guard import allow_origin
 from proxy.incoming import Incoming, Upload
+from proxy.ours import added_fields
 from proxy.outbound import outbound_head
 from proxy.pace import Pace
 from proxy.pour import Ended, Pour, cut
@@ -27,7 +27,7 @@ from proxy.verdict import Seen, Stage, Verdict, judge
 from proxy.wayout import unrouted
 from proxy.wire.connection import Connection
 from proxy.wire.framing import Sink
-from proxy.wire.head import ResponseHead, field_line, response_head
+from proxy.wire.head import ResponseHead, response_head
 
 # Statuses worth reading before they are relayed: the route may have said no where another would say yes.
 _REFUSALS: Final = frozenset({429, 503, 529})
@@ -216,7 +216,9 @@ class Attempts:
             self.finish(keep=False)
             return
         exchange.head = head
-        exchange.tap = tap = tap_for(head, daemon.clock.mono_ms)
+        resolved = exchange.resolved
+        wanted = resolved is not None and resolved.wants_answer
+        exchange.tap = tap = tap_for(head, daemon.clock.mono_ms, wants_answer=wanted)
         feed: Sink | None = tap.feed if tap is not None else None
         if feed is not None and exchange.stream and daemon.paces(exchange.model):
             exchange.pace = Pace(daemon.clock.mono_ms)
@@ -225,7 +227,11 @@ class Attempts:
         pour = Pour(transport, connection, feed, self._poured, bare=bare)
         self._pour = client.pour = pour
         self.begun = True
-        pour.start(response_head(head, self._extra(), close=not self._keeps(head), dechunk=bare))
+        pour.start(
+            response_head(
+                head, added_fields(daemon, exchange, self.entry.origin), close=not self._keeps(head), dechunk=bare
+            )
+        )
         if pour.ended is None:
             self.incoming.drop()
 
@@ -233,20 +239,6 @@ class Attempts:
         """Can the client's connection be used again after this answer?"""
         return (
             head.framing.delimited and self.entry.head.keep_alive and not self.daemon.stopping and self.incoming.arrived
-        )
-
-    def _extra(self) -> bytes:
-        """The fields that ocpool adds to an answer, and no others."""
-        exchange = self.exchange
-        allowed = (
-            b"".join(field_line(*field) for field in allow_origin(self.entry.origin)) if self.entry.origin else b""
-        )
-        if not self.daemon.expose or exchange.start is None or exchange.resolved is None:
-            return allowed
-        return allowed + b"x-ocpool-conversation: %b\r\nx-ocpool-match: %b\r\nx-ocpool-route: %b\r\n" % (
-            exchange.resolved.conversation.label.encode(),
-            (exchange.match or "").encode("latin-1", "replace"),
-            exchange.start.source.encode(),
         )
 
     def _poured(self) -> None:

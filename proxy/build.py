@@ -14,6 +14,7 @@ from proxy.conversation.scopes import load_secret
 from proxy.daemon import Daemon, upstream_of
 from proxy.insight.events import EventLog
 from proxy.insight.redact import Redactor
+from proxy.insight.usage import Ledger
 from proxy.logs import log
 from proxy.prober import Prober
 from proxy.targets import Targets
@@ -52,6 +53,7 @@ def build(loaded: Loaded, clock: Clock, redactor: Redactor) -> Daemon:
         redactor=redactor,
         targets=targets,
         prober=Prober(upstream, clock, settings),
+        usage=Ledger(paths.usage_path(settings), clock.wall_ms, warn=log.warning, prices=settings.pricing.path),
         loaded=loaded,
     )
     if warning is not None:

@@ -8,9 +8,10 @@ from typing import Final, TypeVar
 from pool.model import Source
 from proxy.exchange import Exchange
 from proxy.insight.metrics import Metrics, Spread
+from proxy.pour import Ended
+from proxy.tap import KINDS
 
 _KEPT: Final = 1024  # of each kind of meter; a client chooses the model's name
-_KINDS: Final = ("input", "cached", "output")
 
 Key = TypeVar("Key")
 Value = TypeVar("Value")
@@ -40,7 +41,7 @@ class Routed:
         self.first_byte = metrics.spread("first_byte_seconds", provider=provider, model=model, source=source)
         self.first_event = metrics.spread("first_event_seconds", provider=provider, model=model, source=source)
         self.gateway = metrics.spread("gateway_upstream_seconds", provider=provider, model=model, source=source)
-        self.tokens = {kind: metrics.tally("tokens", provider=provider, model=model, type=kind) for kind in _KINDS}
+        self.tokens = {kind: metrics.tally("tokens", provider=provider, model=model, type=kind) for kind in KINDS}
 
 
 class Counting:
@@ -73,6 +74,9 @@ class Counting:
         traffic.sent.value += exchange.bytes_in
         traffic.received.value += exchange.bytes_out
         traffic.took.add(ended_ms - exchange.began_ms)
+        tap = exchange.tap
+        if tap is not None and tap.unread is not None and exchange.ended is Ended.COMPLETE:
+            self._metrics.count("answers_unread", provider=target.provider, reason=tap.unread)
         if exchange.start is not None:
             self._route(exchange, exchange.start.source)
 

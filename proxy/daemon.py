@@ -28,6 +28,7 @@ from proxy.incoming import Buffers
 from proxy.insight.events import EventLog
 from proxy.insight.metrics import Metrics
 from proxy.insight.redact import Redactor
+from proxy.insight.usage import Ledger
 from proxy.logs import log
 from proxy.prober import Prober
 from proxy.targets import Targets
@@ -52,6 +53,7 @@ class Daemon:
     redactor: Redactor
     targets: Targets
     prober: Prober
+    usage: Ledger
     metrics: Metrics = field(default_factory=Metrics)
     way_out: WayOut = field(default_factory=WayOut)
     loaded: Loaded | None = None
@@ -105,6 +107,7 @@ class Daemon:
         self.keeper.reconfigure(loaded.settings)
         self.targets.reconfigure(loaded.settings)
         self.prober.reconfigure(loaded.settings)
+        self.usage.prices_path = loaded.settings.pricing.path
 
     def spawn(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
         """A task for what has to wait. It must not raise: it would take the daemon along."""

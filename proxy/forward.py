@@ -77,10 +77,10 @@ def _start(daemon: Daemon, exchange: Exchange, entry: Entry) -> Start:
 
 def _fill(daemon: Daemon, exchange: Exchange, entry: Entry) -> None:
     """What is not routed keeps its session fields; an inference POST without any is given a minted one."""
-    if not (daemon.fill_missing and exchange.target.inference and exchange.method == b"POST"):
-        return
-    if fields.has_session_field(entry.head.fields):
+    if not (exchange.target.inference and exchange.method == b"POST"):
         return
     exchange.scope = entry.scope
+    if not daemon.fill_missing or fields.has_session_field(entry.head.fields):
+        return
     unnamed = daemon.registry.unnamed(exchange.scope, exchange.target.provider, exchange.at)
     exchange.filled = unnamed.natural.value.encode("latin-1")

@@ -1,10 +1,13 @@
-"""The answers that ocpool itself gives to a client of the relay: errors and preflights, as whole HTTP messages."""
+"""What ocpool itself says to a client of the relay: errors, preflights, and the fields it adds to an answer."""
 
 from collections.abc import Sequence
 
+from proxy.daemon import Daemon
 from proxy.entry import Entry
 from proxy.errors import ProxyError
-from proxy.wire.head import Field
+from proxy.exchange import Exchange
+from proxy.guard import allow_origin
+from proxy.wire.head import Field, field_line
 
 _CORS_METHODS = b"GET, POST, OPTIONS"
 _REASONS = {
@@ -48,3 +51,15 @@ def preflight_answer(entry: Entry) -> bytes:
         b"Access-Control-Allow-Methods: %b\r\nAccess-Control-Allow-Headers: %b\r\n"
         b"Access-Control-Max-Age: 600\r\n\r\n"
     ) % (entry.head.seen.get(b"origin", b""), _CORS_METHODS, headers)
+
+
+def added_fields(daemon: Daemon, exchange: Exchange, origin: bytes | None) -> bytes:
+    """The fields that ocpool adds to an answer, and no others, as they stand in its head."""
+    allowed = b"".join(field_line(*field) for field in allow_origin(origin)) if origin is not None else b""
+    if not daemon.expose or exchange.start is None or exchange.resolved is None:
+        return allowed
+    return allowed + b"x-ocpool-conversation: %b\r\nx-ocpool-match: %b\r\nx-ocpool-route: %b\r\n" % (
+        exchange.resolved.conversation.label.encode(),
+        (exchange.match or "").encode("latin-1", "replace"),
+        exchange.start.source.encode(),
+    )

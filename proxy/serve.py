@@ -143,6 +143,7 @@ class Service:
             daemon.upstream.close()
             daemon.events.emit("stopped", uptime_ms=round(self._clock.wall_ms() - daemon.started_at))
             daemon.events.close()
+            daemon.usage.close()
             log.close()
         return OK
 

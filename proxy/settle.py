@@ -3,9 +3,12 @@
 It runs in the task's ``finally``: it never raises and never waits.
 """
 
+from dataclasses import replace
 from functools import partial
 
 from pool.model import Latency, Outcome
+from proxy import spending
+from proxy.conversation.answer import Answer
 from proxy.daemon import Daemon
 from proxy.errors import BadResponse, ConnectFailed, ConnectTimedOut, NameNotResolved, ProxyError, TlsFailed
 from proxy.exchange import Exchange
@@ -149,15 +152,26 @@ def settle(daemon: Daemon, exchange: Exchange) -> None:
         resolved = exchange.resolved
         if resolved is not None:
             completed = exchange.ended is Ended.COMPLETE and exchange.status is not None and exchange.status < 300
+            if resolved.wants_answer:
+                daemon.registry.answered(resolved, _answer(exchange, completed=completed), now)
             daemon.registry.done(resolved, now, completed)
         if exchange.verdict is not None:
             observe(daemon, exchange, now)
             if exchange.rewrote or exchange.bypassed:
                 _way_out(daemon, exchange, now)
         daemon.counting.request(exchange, ended_ms)
+        spending.note(daemon.usage, exchange)
         daemon.events.emit_later("request", partial(facts_of, exchange, ended_ms))
     except Exception as exc:  # noqa: BLE001  (the request is over; its bookkeeping must not break the next)
         daemon.trouble("settle_failed", exc)
+
+
+def _answer(exchange: Exchange, *, completed: bool) -> Answer | None:
+    """What the model said, as far as it came; of an answer that was broken off, it is not the whole."""
+    answer = exchange.tap.answer if exchange.tap is not None else None
+    if answer is None or completed or not answer.complete:
+        return answer
+    return replace(answer, complete=False)
 
 
 def _way_out(daemon: Daemon, exchange: Exchange, now: int) -> None:

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from config.paths import config_file, events_path, key_path, state_folder, state_path
+from config.paths import config_file, events_path, key_path, state_folder, state_path, usage_path
 from config.settings import Settings
 
 DEFAULTS = Settings()
@@ -27,6 +27,9 @@ def test_a_users_files_are_in_xdg_folders():
     assert config_file(home) == Path("/home/u/.config/ocpool/config.toml")
     assert state_path(DEFAULTS, home) == Path("/home/u/.local/state/ocpool/state.json")
     assert events_path(DEFAULTS, home) == Path("/home/u/.local/state/ocpool/events.jsonl")
+    assert usage_path(DEFAULTS, home) == Path("/home/u/.local/state/ocpool/usage.sqlite3")
+    assert usage_path(at(path="/x/s.json"), home) == Path("/x/usage.sqlite3")
+    assert usage_path(at(usage_path="/y/u.db"), home) == Path("/y/u.db")
     assert key_path(DEFAULTS, home) == Path("/home/u/.local/state/ocpool/state.json.key")
     xdg = {**home, "XDG_CONFIG_HOME": "/c", "XDG_STATE_HOME": "/s"}
     assert config_file(xdg) == Path("/c/ocpool/config.toml")

@@ -55,6 +55,7 @@ def test_what_waits_for_a_restart_is_this():
         "state.events_path",
         "state.events_max_bytes",
         "state.events_keep",
+        "state.usage_path",
         "state.secret",
         "log.path",
     }

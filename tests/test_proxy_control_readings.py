@@ -25,6 +25,7 @@ def test_every_reading_is_in_the_catalog_with_its_labels():
         "upstream": {"connections": 2, "idle": 1},
         "pool": [{"provider": "p", "model": "m", "routing": {"regime": "sticky", "confidence": 0.97}}],
         "pauses": [{"provider": "p"}],
+        "usage": {"since_start": [{"provider": "p", "model": "m", "cost_usd": 0.5, "saved_usd": -0.1}]},
     }
     found = readings(seen)
     for reading in found:

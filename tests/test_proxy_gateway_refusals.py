@@ -2,14 +2,21 @@
 
 import gzip
 import json
+import sys
 import zlib
 
+import brotli
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from proxy.gateway.refusals import RefusalKind as K
 from proxy.gateway.refusals import in_stream_error, read
+
+if sys.version_info >= (3, 14):
+    from compression import zstd
+else:
+    from backports import zstd
 
 GO_PREFIX = "Error from provider (Console Go): "
 RELAYED = "Upstream request failed: "
@@ -222,6 +229,8 @@ def test_a_configured_session_header_is_recognised_in_a_message():
         (b"GZIP", gzip.compress),
         (b"deflate", zlib.compress),
         (b"deflate", lambda body: zlib.compress(body, wbits=-15)),
+        (b"br", brotli.compress),
+        (b"zstd", zstd.compress),
         (b"identity", lambda body: body),
     ],
 )

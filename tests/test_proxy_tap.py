@@ -1,11 +1,17 @@
-"""The tap reads answers while they pass: any split, any spelling, never an exception."""
+"""The tap: which reader an answer gets, and what can be asked of it."""
 
+import gzip
+
+import brotli
 import orjson
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proxy.tap import Tap, semantic, tokens
+from proxy.answers.codings import MAX_PIECE
+from proxy.conversation.answer import Answer, ToolCall
+from proxy.tap import Tap, semantic, tap_for, tokens
+from proxy.wire.head import ResponseHead
 
 
 class Ticks:
@@ -27,18 +33,41 @@ USAGE = {
     "choices": [],
     "usage": {"prompt_tokens": 9, "completion_tokens": 2, "prompt_tokens_details": {"cached_tokens": 4}},
 }
+CALL = {"id": "call_1", "type": "function", "function": {"name": "read", "arguments": '{"path":"a"}'}}
+WHOLE = {
+    "model": "m",
+    "choices": [
+        {"message": {"role": "assistant", "content": None, "tool_calls": [CALL]}, "finish_reason": "tool_calls"}
+    ],
+    "usage": {"prompt_tokens": 3, "completion_tokens": 1},
+}
+
+
+def head(status: int = 200, **fields: str) -> ResponseHead:
+    named = [(name.replace("_", "-").encode(), value.encode()) for name, value in fields.items()]
+    return ResponseHead(status, b"OK", "1.1", named)
+
+
+def fed(tap: Tap | None, *pieces: bytes) -> Tap:
+    assert tap is not None
+    for piece in pieces:
+        tap.feed(piece)
+    tap.close()
+    return tap
 
 
 @given(st.lists(st.integers(0, 400), max_size=10), st.sampled_from(["\n\n", "\r\n\r\n"]))
 def test_first_semantic_event_and_usage_are_found_at_any_split(cuts, end):
     wire = b": keep-alive" + end.encode() + sse(ROLE, TEXT, TEXT, USAGE, end=end) + b"data: [DONE]" + end.encode()
-    tap = Tap(Ticks(), stream=True)
     offsets = sorted({min(cut, len(wire)) for cut in cuts} | {0, len(wire)})
-    for start, stop in zip(offsets, offsets[1:], strict=False):
-        tap.feed(wire[start:stop])
+    tap = fed(
+        Tap(Ticks(), stream=True),
+        *(wire[start:stop] for start, stop in zip(offsets, offsets[1:], strict=False)),
+    )
     assert tap.first_semantic_ms is not None
     assert tokens(tap.usage) == {"input": 9, "cached": 4, "output": 2}
-    assert tap.bytes == len(wire)
+    assert tap.output_tokens == (2, False)
+    assert tap.size == len(wire)
     assert tap.events == 5
     assert not tap.unread
 
@@ -51,60 +80,99 @@ def test_a_role_alone_is_not_semantic():
     assert tap.first_semantic_ms is not None
 
 
-@given(st.lists(st.binary(max_size=200), max_size=10), st.booleans())
-def test_noise_never_raises(pieces, stream):
-    tap = Tap(Ticks(), stream=stream)
+@given(st.lists(st.binary(max_size=200), max_size=10), st.booleans(), st.sampled_from([None, b"gzip", b"br", b"zstd"]))
+def test_noise_never_raises(pieces, stream, coding):
+    tap = Tap(Ticks(), stream=stream, wants_answer=True, coding=coding)
     for piece in pieces:
         tap.feed(piece)
         tap.feed(b"data: " + piece + b"\n\n")
     tap.close()
-    assert tap.bytes == sum(len(piece) * 2 + 8 for piece in pieces)
-
-
-def test_a_line_of_16_megabytes_is_skipped_not_kept():
-    tap = Tap(Ticks(), stream=True)
-    tap.feed(b"data: ")
-    for _ in range(256):
-        tap.feed(b"x" * 65_536)
-    assert tap.unread
-    tap.feed(b"\n\n" + sse(USAGE))
-    assert tokens(tap.usage)["input"] == 9
+    assert tap.size == sum(len(piece) * 2 + 8 for piece in pieces)
+    assert tap.output_tokens is None or tap.output_tokens[0] >= 0
 
 
 def test_a_json_answer_is_read_at_its_end():
-    tap = Tap(Ticks(), stream=False)
-    body = orjson.dumps(
-        {"choices": [{"message": {"content": "x"}}], "usage": {"prompt_tokens": 3, "completion_tokens": 1}}
-    )
-    tap.feed(body[:10])
-    tap.feed(body[10:])
-    tap.close()
+    body = orjson.dumps(WHOLE)
+    tap = fed(tap_for(head(content_type="application/json"), Ticks(), wants_answer=True), body[:10], body[10:])
     assert tokens(tap.usage) == {"input": 3, "output": 1}
+    assert tap.answer == Answer("", (ToolCall("call_1", "read", '{"path":"a"}'),), "tool_calls", True)
+    assert tap.model == "m"
+    assert tap.first_semantic_ms == tap.last_semantic_ms == 1.0
+
+
+def test_an_answer_that_nobody_wants_is_not_told():
+    assert fed(tap_for(head(content_type="application/json"), Ticks()), orjson.dumps(WHOLE)).answer is None
+    assert fed(tap_for(head(content_type="text/event-stream"), Ticks()), sse(ROLE, TEXT)).answer is None
+
+
+def test_an_array_of_events_is_read_too():
+    events = [{"usageMetadata": {"promptTokenCount": 7}}, {"usageMetadata": {"candidatesTokenCount": 2}}]
+    tap = fed(tap_for(head(content_type="application/json"), Ticks()), orjson.dumps(events))
+    assert tokens(tap.usage) == {"input": 7, "output": 2}
+
+
+@pytest.mark.parametrize(
+    ("body", "why"), [(b'{"choices":[', "json"), (b"[" + b"1," * 600_000 + b"1]", "size"), (b"[1]", "json")]
+)
+def test_a_body_that_cannot_be_read_counts_as_unread(body, why):
+    tap = fed(tap_for(head(content_type="application/json"), Ticks(), wants_answer=True), body[:5], body[5:])
+    assert tap.unread == why
+    assert tap.answer is None
 
 
 def test_an_error_inside_a_stream_is_kept():
-    tap = Tap(Ticks(), stream=True)
-    tap.feed(sse(TEXT, {"error": {"message": "[overloaded] later", "type": "server_error"}}))
+    tap = fed(
+        Tap(Ticks(), stream=True), sse(TEXT, {"error": {"message": "[overloaded] later", "type": "server_error"}})
+    )
     assert tap.error is not None
     assert b"overloaded" in tap.error
 
 
-@pytest.mark.parametrize(
-    ("usage", "expected"),
-    [
-        (None, {}),
-        ({"prompt_tokens": 5, "cached_tokens": 2, "completion_tokens": 1}, {"input": 5, "cached": 2, "output": 1}),
-        ({"prompt_tokens": 5, "prompt_cache_hit_tokens": 3}, {"input": 5, "cached": 3}),
-        (
-            {"input_tokens": 5, "output_tokens": 1, "input_tokens_details": {"cached_tokens": 1}},
-            {"input": 5, "cached": 1, "output": 1},
-        ),
-        ({"input_tokens": 5, "cache_read_input_tokens": 4}, {"input": 5, "cached": 4}),
-        ({"prompt_tokens": "many", "prompt_tokens_details": None}, {}),
-    ],
-)
-def test_usage_in_every_spelling(usage, expected):
-    assert tokens(usage) == expected
+def test_an_error_in_place_of_an_answer_is_kept():
+    body = orjson.dumps({"error": {"type": "server_error", "message": "[502] gone"}})
+    assert fed(tap_for(head(content_type="application/json"), Ticks()), body).error == body
+
+
+@pytest.mark.parametrize("encode", [(b"gzip", gzip.compress), (b"br", brotli.compress)], ids=["gzip", "br"])
+@pytest.mark.parametrize("kind", ["application/json", "text/event-stream"])
+def test_a_coded_answer_is_read_from_a_copy(encode, kind):
+    coding, pack = encode
+    plain = orjson.dumps(WHOLE) if "json" in kind else sse(ROLE, TEXT, USAGE)
+    wire = pack(plain)
+    made = tap_for(head(content_type=kind, content_encoding=coding.decode()), Ticks(), wants_answer=True)
+    tap = fed(made, wire[:7], wire[7:])
+    assert tap.counts is not None
+    assert tap.answer is not None
+    assert tap.size == len(wire)
+    assert tap.unread is None
+
+
+@pytest.mark.parametrize("coding", ["compress", "gzip, br"])
+def test_an_unknown_coding_counts_as_unread(coding):
+    tap = fed(tap_for(head(content_type="application/json", content_encoding=coding), Ticks(), wants_answer=True), b"x")
+    assert tap.unread == "coding"
+    assert tap.answer is None
+
+
+def test_a_bomb_counts_as_unread_and_holds_nothing():
+    wire = gzip.compress(bytes(8 * MAX_PIECE))
+    tap = fed(tap_for(head(content_type="text/event-stream", content_encoding="gzip"), Ticks()), wire)
+    assert tap.unread == "coding"
+
+
+def test_the_beginning_of_a_refusal_is_kept_as_it_came():
+    tap = fed(tap_for(head(500, content_encoding="br"), Ticks()), b"a" * 60_000, b"b" * 60_000)
+    assert tap.body == b"a" * 60_000 + b"b" * 5_536
+    assert tap.unread is None
+
+
+def test_what_is_neither_events_nor_json_gets_no_tap():
+    assert tap_for(head(content_type="text/html"), Ticks()) is None
+
+
+def test_without_a_count_each_event_is_a_token_more_or_less():
+    assert fed(Tap(Ticks(), stream=True), sse(ROLE, *[TEXT] * 40)).output_tokens == (40, True)
+    assert fed(Tap(Ticks(), stream=True), sse(ROLE)).output_tokens is None
 
 
 @pytest.mark.parametrize(
@@ -118,7 +186,9 @@ def test_usage_in_every_spelling(usage, expected):
         ({"choices": [{"delta": {"reasoning_content": "hm"}}]}, True),
         ({"choices": [{"delta": {"tool_calls": [{}]}}]}, True),
         ({"choices": [{"delta": {}, "finish_reason": "stop"}]}, True),
+        ({"choices": [{"delta": "odd"}]}, False),
         ({"choices": [], "usage": None}, False),
+        ({"candidates": [{}]}, True),
     ],
 )
 def test_what_counts_as_semantic(event, expected):

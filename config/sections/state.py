@@ -35,6 +35,11 @@ class StateSection(Section):
         description="Rotated event logs that are kept.",
         json_schema_extra=RESTART,
     )
+    usage_path: FilePath | None = Field(
+        default=None,
+        description="Token counts by day, else usage.sqlite3 beside the state file.",
+        json_schema_extra=RESTART,
+    )
     secret: Annotated[Secret, Field(min_length=16)] | None = Field(
         default=None,
         description="Secret that labels are made with, else 32 random bytes in a file beside the state file.",

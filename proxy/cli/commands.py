@@ -29,6 +29,7 @@ COMMANDS: dict[str, Entry] = {
     "diagnose": Entry("proxy.cli.diagnose:diagnose", "Is routing sticky, and does the classifier reject fast answers?"),
     "stats": Entry("proxy.cli.stats:stats", "Did routing help? What decisions gained."),
     "repin": Entry("proxy.cli.repin:repin", "Drop a conversation's route and pick again."),
+    "usage": Entry("proxy.cli.usage:usage", "Show tokens, estimated cost and what the cache saved."),
     "events": Entry("proxy.cli.events:events", "Show the event log."),
     "service": Entry("proxy.cli.service:service", "Have ocpool started by systemd or launchd."),
     "setup": Entry("proxy.cli.setup:setup", "Show how a client is pointed at ocpool."),

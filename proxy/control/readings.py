@@ -29,7 +29,7 @@ def readings(seen: dict[str, Any]) -> list[Reading]:
     started_at = seen.get("started_at")
     if isinstance(started_at, int | float):
         found.append(Reading("start_time_seconds", started_at / 1000))
-    return [*found, *_connections(seen.get("upstream")), *_pool(seen)]
+    return [*found, *_connections(seen.get("upstream")), *_pool(seen), *_money(seen.get("usage"))]
 
 
 def _connections(upstream: Any) -> Iterator[Reading]:
@@ -58,6 +58,14 @@ def _routing(found: Any, labels: dict[str, str]) -> Iterable[Reading]:
             yield Reading("routing_regime", int(found.get("regime") == regime), {**labels, "regime": regime})
         confidence = found.get("confidence")
         yield Reading("routing_confidence", confidence if isinstance(confidence, float) else 0.0, labels)
+
+
+def _money(usage: Any) -> Iterator[Reading]:
+    for row in _rows(usage.get("since_start")) if isinstance(usage, dict) else ():
+        labels = {"provider": str(row.get("provider")), "model": str(row.get("model"))}
+        for name in ("cost_usd", "saved_usd"):
+            if isinstance(row.get(name), int | float):
+                yield Reading(name, float(row[name]), labels)
 
 
 def _rows(value: Any) -> Iterable[dict[str, Any]]:

@@ -52,6 +52,7 @@ def status(daemon: Any, now: int, conversation: str | None = None) -> dict[str, 
         "buffered_bytes": _part(lambda: daemon.buffers.used),
         "state": _state(daemon),
         "events": _events(daemon),
+        "usage": _part(lambda: dict(daemon.usage.view())),
         "log": {"dropped": _part(lambda: log.dropped)},
         "last_requests": requests,
     }

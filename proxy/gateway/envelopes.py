@@ -1,11 +1,12 @@
 """The shapes that an error comes in, reduced to what it says: classes, a message, the name of a limit."""
 
 import re
-import zlib
 from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
 import orjson
+
+from proxy.answers.codings import beginning
 
 # Refusals are small; what is longer is a page or a mistake, and its beginning says enough.
 _READ_BYTES = 65_536
@@ -15,7 +16,6 @@ _WRAPPERS = re.compile(r"error from provider \([^)]{0,80}\): *|upstream request 
 _BRACKET = re.compile(r"\[([a-z0-9_.\- ]{1,64})\]")
 _MARKS = (b'error"', b'Error"', b'"response.failed"', b"Upstream request failed", b"Error from provider")
 _ANSWERS = frozenset({"choices", "output", "content", "candidates"})
-_WBITS = {b"gzip": 31, b"x-gzip": 31, b"deflate": 15}
 
 
 class Said(NamedTuple):
@@ -125,11 +125,4 @@ def _decoded(fields: Iterable[tuple[bytes, bytes]], body: bytes) -> bytes | None
     codings = [coding for coding in codings if coding not in (b"", b"identity")]
     if not codings or not body:
         return body
-    if len(codings) > 1 or codings[0] not in _WBITS:
-        return None
-    for bits in (_WBITS[codings[0]], -15):  # some servers send a bare deflate stream
-        try:
-            return zlib.decompressobj(bits).decompress(body, _READ_BYTES)
-        except zlib.error:
-            continue
-    return None
+    return beginning(codings[0], body, _READ_BYTES) if len(codings) == 1 else None

@@ -66,8 +66,11 @@ CATALOG: tuple[Metric, ...] = (
              *_MODEL, "result"),
     _counter("probes", "Probes that ended, by what they found.", *_MODEL, "kind"),
     _counter("probe_tokens", "Tokens that probes cost, as the gateway reported them.", *_MODEL),
-    _counter("tokens", "Tokens of relayed answers that reported them; type is input, cached or output.",
+    _counter("tokens", "Tokens of relayed answers that reported them; type is input (the whole prompt), cached and "
+             "written (parts of it, read from and put into the cache), output, or reasoning (a part of that).",
              *_MODEL, "type"),
+    _counter("answers_unread", "Whole answers that were relayed but could not be read: coding, size, line, json.",
+             "provider", "reason"),
     _counter("request_bytes", "Bytes of request bodies sent upstream.", "provider"),
     _counter("response_bytes", "Bytes of response bodies relayed to clients.", "provider"),
     _counter("errors", "Answers that ocpool itself made, by code.", "code"),
@@ -99,6 +102,8 @@ CATALOG: tuple[Metric, ...] = (
            *_MODEL, "regime"),
     _gauge("routing_confidence", "How probable that is, from 0.5 (unknown) to 1.", *_MODEL),
     _gauge("pool_pauses", "Reasons why no probes are made at the moment.", "provider"),
+    _gauge("cost_usd", "Estimated cost of the answers since the start, at list prices, in USD.", *_MODEL),
+    _gauge("saved_usd", "What the prompt cache saved of it, in USD; negative where it cost more.", *_MODEL),
     _gauge("upstream_connections", "Open connections to the upstream; state is active or idle.", "state"),
     _gauge("buffered_bytes", "Request bodies held in memory."),
 )  # fmt: skip

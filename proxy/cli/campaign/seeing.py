@@ -5,7 +5,9 @@ between are left out.
 """
 
 from dataclasses import dataclass
-from typing import Any, Final, cast
+from typing import Final, cast
+
+import orjson
 
 from pool.model import Outcome, Start
 from proxy import settle
@@ -101,16 +103,18 @@ def outcome_of(exchange: Exchange, verdict: Verdict, now: float) -> Outcome:
 
 
 def _tap(answer: Answer, sent: float) -> Tap:
-    clock = Instant(sent)
-    tap = Tap(clock.mono_ms, stream=True)
+    """What a tap saw of the answer: its first event with content, and its usage at the end."""
+    first_ms = sent + (answer.first_ms or 0.0)
+    tap = Tap(lambda: first_ms, stream=True)
     if answer.first_ms is not None:
-        tap.first_semantic_ms = sent + answer.first_ms
-        tap.last_event_ms = sent + (answer.last_ms or answer.first_ms)
-        tap.events = answer.plan.completion_tokens
+        tap.feed(_event({"choices": [{"index": 0, "delta": {"content": "x"}}]}))
         if answer.complete:
-            usage: dict[str, Any] = replies.usage(answer.plan)
-            tap.usage = usage
+            tap.feed(_event({"choices": [], "usage": replies.usage(answer.plan)}))
     return tap
+
+
+def _event(facts: dict[str, object]) -> bytes:
+    return b"data: " + orjson.dumps(facts) + b"\n\n"
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,114 @@
+"""Whole lines out of pieces, for next to nothing per piece: pieces are kept, and looked at once some have gathered.
+
+Lines end in LF, CRLF or CR (the event-stream format of the HTML standard, section 9.2.5).
+"""
+
+from abc import abstractmethod
+from collections.abc import Callable
+from itertools import cycle
+
+from proxy.answers.reading import Reading
+
+MAX_LINE = 262_144  # bytes; a longer line is not read: it is relayed all the same
+_LARGE = 1_024  # bytes of a piece that is looked at when it comes, with all that is held
+_MOST_PIECES = 64
+# Streams that began together would all be looked at in the same moment: each has another number of pieces.
+_PIECES = cycle(range(32, 64, 5))
+
+
+class Lines(Reading):
+    """Pieces on their way to lines. At most 64 pieces of 1 KiB are held, and the beginning of one line.
+
+    While ``eager``, each line is read when it comes.
+    """
+
+    __slots__ = ("_due", "_held", "_let_go", "_mono_ms", "_pieces", "_skipping", "_times", "eager")
+
+    def __init__(self, mono_ms: Callable[[], float], *, wants_answer: bool) -> None:
+        super().__init__(wants_answer=wants_answer)
+        self._mono_ms = mono_ms
+        self._held: list[bytes] = []
+        self._times: list[float] = []  # when each of them came
+        self._due = 0  # more pieces than this are looked at
+        self._pieces = next(_PIECES)
+        self._let_go = 0  # bytes that are held no more
+        self._skipping = False
+        self.eager = True
+
+    def feed(self, data: bytes) -> None:
+        """The next piece. Never raises."""
+        held = self._held
+        held.append(data)
+        self._times.append(self._mono_ms())
+        if len(held) > self._due or len(data) > _LARGE:
+            self._look(data)
+
+    def close(self) -> None:
+        """No more comes. A last line without its end is read if it is whole."""
+        if not self._held or self._skipping:
+            return
+        self._read()
+        if self._held and self._is_whole(self._held[0]):
+            self._held.append(b"\n")
+            self._times.append(self._times[-1])
+            self._let_go -= 1
+            self._read()
+
+    @property
+    def size(self) -> int:
+        """How much came."""
+        return self._let_go + sum(map(len, self._held))
+
+    @abstractmethod
+    def _lines(self, batch: bytes, came: int) -> None:
+        """Read whole lines, with their ends; ``came`` is the size of all that is held."""
+
+    @abstractmethod
+    def _is_whole(self, line: bytes) -> bool:
+        """Can this line be read although its end did not come?"""
+
+    def _look(self, newest: bytes) -> None:
+        if self._skipping and not self._skip(newest):
+            return
+        goes_on = b"\n" not in newest and b"\r" not in newest
+        if goes_on and self.eager and len(newest) <= _LARGE and len(self._held) < _MOST_PIECES:
+            return
+        self._read()
+
+    def _read(self) -> None:
+        """Read every line that is whole, and hold on to the beginning of the next."""
+        held = self._held
+        joined = b"".join(held) if len(held) > 1 else held[0]
+        end = max(joined.rfind(b"\n"), joined.rfind(b"\r")) + 1
+        if end:
+            try:
+                self._lines(joined[:end], len(joined))
+            except Exception:  # noqa: BLE001 - whatever an upstream sends must not reach the relay
+                self.unread = "json"
+        rest = joined[end:]
+        self._skipping = len(rest) > MAX_LINE
+        if self._skipping:
+            self.unread = "line"
+            end, rest = len(joined), b""
+        self._let_go += end
+        self._held = [rest] if rest else []
+        self._times = self._times[-1:] if rest else []
+        self._due = 0 if self.eager or self._skipping else self._pieces
+
+    def _skip(self, newest: bytes) -> bool:
+        """In a line that is too long: True when it has ended, with what follows it held."""
+        ends = [place for place in (newest.find(b"\n"), newest.find(b"\r")) if place >= 0]
+        rest = newest[min(ends) :] if ends else b""
+        self._let_go += len(newest) - len(rest)
+        self._held = [rest] if rest else []
+        self._times = self._times[-1:] if rest else []
+        self._skipping = not ends
+        return bool(ends)
+
+    def _came_at(self, behind: int) -> float:
+        """When the byte came that has this many held bytes behind it."""
+        for piece, at in zip(reversed(self._held), reversed(self._times), strict=True):
+            behind -= len(piece)
+            if behind < 0:
+                return at
+        return self._times[0]

@@ -1,0 +1,144 @@
+"""Reads a stream of server-sent events from copies of its pieces.
+
+Until the first event that carries output, each event is parsed when it comes. After that many are read together: where
+they are all pieces of text no event is parsed by itself, and where nobody wants the answer only events are parsed that
+may hold token counts or an error.
+
+What is read does not depend on how the bytes were cut. Nothing here raises.
+"""
+
+from typing import Any
+
+import orjson
+
+from proxy.answers import quick
+from proxy.answers.chat import ChatAnswer
+from proxy.answers.events import semantic
+from proxy.answers.lines import MAX_LINE, Lines
+
+OPENING_EVENTS = 64  # events parsed in search of one with output, then the next counts as such
+DONE = b"[DONE]"  # the end mark of the streams that have one
+_NEXT = b"\n\ndata:"
+_LAST = 8  # events among which the last one with output is looked for
+
+
+class StreamReader(Lines):
+    """One stream."""
+
+    __slots__ = ()
+
+    def _is_whole(self, line: bytes) -> bool:
+        return line.startswith(b"data:") and _object(line[5:]) is not None
+
+    def _lines(self, batch: bytes, came: int) -> None:
+        if self.eager:
+            read = self._opening(batch)
+            batch = batch[read:]
+            came -= read
+        lines = batch
+        if b"\r" in lines:
+            lines = lines.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
+        if len(lines) > MAX_LINE:
+            lines = self._without_long(lines)
+        lines = lines.strip(b"\n")
+        count = (b"\n" + lines).count(b"\ndata:")
+        if count == 0:
+            return
+        self.events += count
+        plain = lines.startswith(b"data:") and lines.count(b"\n") == 2 * lines.count(_NEXT) == 2 * (count - 1)
+        self._note_last(lines, batch, came)
+        if self._chat is not None:
+            self._all(self._chat, lines, count, plain=plain)
+        elif quick.may_tell(lines, count):
+            for payload in _payloads(lines, plain=plain):
+                if quick.may_tell(payload, 1) and (event := self._parsed(payload)) is not None:
+                    self._take(event, payload)
+
+    def _opening(self, batch: bytes) -> int:
+        """Parse event by event until one carries output; returns the bytes up to its end."""
+        place = 0
+        while place < len(batch):
+            end = min(found for found in (batch.find(b"\n", place), batch.find(b"\r", place)) if found >= 0)
+            line, place = batch[place:end], end + 1
+            if len(line) > MAX_LINE:
+                self.unread = "line"
+            elif line.startswith(b"data:") and self._opens(line[5:]):
+                self.eager = False
+                self.first_semantic_ms = self.last_semantic_ms = self._times[-1]
+                return place
+        return place
+
+    def _opens(self, payload: bytes) -> bool:
+        """Read one of the first events; True when output begins with it."""
+        self.events += 1
+        event = self._parsed(payload)
+        if event is not None:
+            self._take(event, payload)
+            if self._chat is not None and not self._chat.add((event,)):
+                self.unread = "json"
+            if semantic(event):
+                return True
+        self.opening_events += 1
+        return self.opening_events >= OPENING_EVENTS
+
+    def _without_long(self, lines: bytes) -> bytes:
+        """Leave out what is longer than a line may be."""
+        every = lines.split(b"\n")
+        good = [line for line in every if len(line) <= MAX_LINE]
+        if len(good) < len(every):
+            self.unread = "line"
+        return b"\n".join(good)
+
+    def _note_last(self, lines: bytes, batch: bytes, came: int) -> None:
+        """When did the last event come that carries output? It is one of the last."""
+        for part in reversed(lines.rsplit(b"data:", _LAST)):
+            payload = part.partition(b"\n")[0]
+            event = _object(payload)
+            if event is not None and semantic(event):
+                self.last_semantic_ms = self._came_at(came - batch.rfind(payload) - len(payload))
+                return
+
+    def _all(self, chat: ChatAnswer, lines: bytes, count: int, *, plain: bool) -> None:
+        """Take what events say: together where they are all text, else parsed at once, or, where that fails, singly."""
+        tells = quick.may_tell(lines, count)
+        if plain and not tells and (texts := quick.texts(lines, count)) is not None:
+            chat.add_texts(texts)
+            return
+        payloads = _payloads(lines, plain=plain)
+        if payloads[-1].strip() == DONE:
+            payloads.pop()
+        try:
+            events = orjson.loads(b"[%b]" % b",".join(payloads))
+        except orjson.JSONDecodeError:
+            events = []
+        if len(events) != len(payloads):
+            events = [self._parsed(payload) for payload in payloads]
+        if tells:
+            for event, payload in zip(events, payloads, strict=True):
+                if isinstance(event, dict) and quick.may_tell(payload, 1):
+                    self._take(event, payload)
+        if not chat.add(event for event in events if event is not None):
+            self.unread = "json"
+        chat.compact()
+
+    def _parsed(self, payload: bytes) -> dict[str, Any] | None:
+        """One event; None for what is none, which counts as unread unless it is the end mark."""
+        event = _object(payload)
+        if event is None and payload.strip() != DONE:
+            self.unread = "json"
+        return event
+
+
+def _payloads(lines: bytes, *, plain: bool) -> list[bytes]:
+    """The data of each event. ``plain``: there is nothing but data lines, each with a blank one behind it."""
+    if plain:
+        return lines[5:].split(_NEXT)
+    return [line[5:] for line in lines.split(b"\n") if line.startswith(b"data:")]
+
+
+def _object(payload: bytes) -> dict[str, Any] | None:
+    try:
+        event = orjson.loads(payload)
+    except orjson.JSONDecodeError:
+        return None
+    return event if isinstance(event, dict) else None

@@ -1,0 +1,265 @@
+"""The usage ledger: what the gateway's answers cost in tokens and, estimated, in money, day by day.
+
+A request pays for one append; a thread prices what gathered and adds it to the file every few seconds. A file that is
+broken, locked or full costs counts at worst, never a request: what could not be written is kept and tried again.
+"""
+
+import sqlite3
+import threading
+from collections import deque
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from pool.stores.disk import put_aside
+from pool.stores.trouble import Trouble
+from proxy.answers.usage import normalised
+from proxy.insight import pricing, usage_file
+from proxy.insight.usage_file import Key, Sums
+
+WRITE_SECONDS = 5.0
+CLOSE_WAIT_SECONDS = 3.0
+FOLD_DAYS = 30  # conversations are told apart for so long
+_CAPACITY = 50_000  # requests that may wait for the thread
+_MOST_ROWS = 5_000  # rows that may wait for the file; further conversations are put together
+_MOST_MODELS = 200
+_LONGEST_MODEL = 128
+_SHORT = 8
+
+
+class Spent(NamedTuple):
+    """One answer, as it is noted. ``usage`` is the provider's own object; ``scope`` says whose it was."""
+
+    at: int  # unix ms
+    scope: str
+    provider: str
+    model: str
+    conversation: str
+    side: bool
+    partial: bool
+    usage: dict[str, Any] | None
+
+
+class Ledger:
+    """Counts answers.
+
+    Args:
+        path: of the file; None keeps counts in memory only.
+        now: unix ms.
+        warn: told once when the file or the prices cannot be used, and once when they can again.
+        prices: the user's file of prices.
+    """
+
+    def __init__(
+        self,
+        path: Path | None,
+        now: Callable[[], int],
+        *,
+        warn: Callable[[str], object] | None = None,
+        prices: Path | None = None,
+    ) -> None:
+        self.path = path
+        self.prices_path = prices
+        self._now = now
+        self._warn = warn
+        self._waiting: deque[Spent] = deque()
+        self._unwritten: dict[Key, Sums] = {}
+        self._since_start: dict[tuple[str, str], Sums] = {}
+        self._prices = pricing.Prices(pricing.built_in())
+        self._priced_by: object = None
+        self._folded_on = ""
+        self._said: dict[str, str] = {}  # what is wrong, by part
+        self.dropped = 0
+        self._wake = threading.Event()
+        self._closing = threading.Event()
+        self._thread: threading.Thread | None = None
+
+    def note(self, spent: Spent) -> None:
+        """Count one answer, soon. Never blocks, never raises."""
+        if len(self._waiting) >= _CAPACITY:
+            self.dropped += 1
+            return
+        self._waiting.append(spent)
+        if not self._wake.is_set():
+            self._start()
+            self._wake.set()
+
+    def close(self) -> None:
+        """Write what was noted. Blocks for at most ``CLOSE_WAIT_SECONDS``."""
+        self._closing.set()
+        self._wake.set()
+        if self._thread is not None:
+            self._thread.join(CLOSE_WAIT_SECONDS)
+
+    @property
+    def problems(self) -> list[str]:
+        """What is wrong with the file or the prices."""
+        return list(self._said.values())
+
+    def view(self) -> dict[str, Any]:
+        """The counts since the start by provider and model, as of a few seconds ago."""
+        totals = dict(self._since_start)
+        rows = [
+            {"provider": provider, "model": model, **told(sums)}
+            for (provider, model), sums in sorted(totals.items(), key=lambda item: -item[1].input)
+        ]
+        path = str(self.path) if self.path is not None else None
+        return {"path": path, "problems": self.problems, "dropped": self.dropped, "since_start": rows}
+
+    def _start(self) -> None:
+        if self._thread is not None:
+            return
+        thread = threading.Thread(target=self._run, name="ocpool-usage", daemon=True)
+        try:
+            thread.start()
+        except RuntimeError:  # no threads left, or the interpreter is going down: the queue stays bounded
+            return
+        self._thread = thread
+
+    def _run(self) -> None:
+        while True:
+            self._wake.wait()
+            last = self._closing.wait(WRITE_SECONDS)  # let some gather, unless there is no more to come
+            self._wake.clear()
+            try:
+                self.settle()
+            except Exception as error:  # noqa: BLE001 - counts are lost, nothing else
+                self._unwritten = {}  # whatever it was, it is not tried again
+                self._say("file", f"usage could not be counted: {type(error).__name__}")
+            if self._unwritten and not last:
+                self._wake.set()  # try again although nobody may come
+            if last:
+                return
+
+    def settle(self) -> None:
+        """Price what was noted and add it to the file. Blocking: the thread's work."""
+        self._look_at_prices()
+        while self._waiting:
+            self._count(self._waiting.popleft())
+        if self.path is None:
+            self._unwritten.clear()
+        elif self._unwritten:
+            self._write(self.path)
+
+    def _count(self, spent: Spent) -> None:
+        usage = normalised(spent.usage)
+        sums = Sums(side=1) if spent.side else Sums(turns=1)
+        sums.partial = int(spent.partial)
+        if usage is None:
+            sums.unknown = 1
+        else:
+            sums.input, sums.output = usage.input or 0, usage.output or 0
+            sums.cached, sums.written, sums.reasoning = usage.cached or 0, usage.written or 0, usage.reasoning or 0
+            sums.told = sums.input if usage.cached is not None else 0
+            estimate = self._prices.estimate(spent.provider, spent.model, usage, spent.at)
+            if estimate is None:
+                sums.unpriced = 1
+            else:
+                sums.cost, sums.saved = estimate
+        model = spent.model[:_LONGEST_MODEL].encode("utf-8", "replace").decode()
+        key = Key(day_of(spent.at), spent.scope[:_SHORT], spent.provider, model, spent.conversation)
+        if key not in self._unwritten and len(self._unwritten) >= _MOST_ROWS:
+            key = key._replace(conversation="")
+        self._unwritten.setdefault(key, Sums()).add(sums)
+        if (spent.provider, model) not in self._since_start and len(self._since_start) >= _MOST_MODELS:
+            model = ""
+        self._since_start.setdefault((spent.provider, model), Sums()).add(sums)
+
+    def _write(self, path: Path) -> None:
+        today = day_of(self._now())
+        fold = day_of(self._now() - FOLD_DAYS * 86_400_000) if today != self._folded_on else None
+        try:
+            try:
+                usage_file.add(path, self._unwritten, fold)
+            except sqlite3.DatabaseError as error:
+                if type(error) is not sqlite3.DatabaseError:  # which is: no database, or a broken one
+                    raise
+                self._put_aside(path)
+                usage_file.add(path, self._unwritten, fold)
+        except (sqlite3.Error, OSError, Trouble) as error:
+            self._say("file", f"the usage file {path} cannot be written ({error}); counts are kept in memory meanwhile")
+            return
+        self._unwritten = {}
+        self._folded_on = today
+        self._say("file", None)
+
+    def _put_aside(self, path: Path) -> None:
+        """Begin a new file; what is left of the broken one's log must not be taken for the new one's."""
+        aside = put_aside(path, self._now())
+        for suffix in ("-wal", "-shm"):
+            path.with_name(path.name + suffix).unlink(missing_ok=True)
+        if self._warn is not None and aside is not None:
+            self._warn(f"the usage file {path} was broken and is now {aside.name}; counting begins anew")
+
+    def _look_at_prices(self) -> None:
+        """Take up the user's prices when they are named, changed or gone; bad ones leave those in force."""
+        path = self.prices_path
+        try:
+            stamp = (path, path.stat().st_mtime_ns, path.stat().st_size) if path is not None else (None,)
+        except OSError as error:
+            self._say("prices", f"the prices in {path} cannot be read: {error.strerror}")
+            return
+        if stamp == self._priced_by:
+            return
+        self._priced_by = stamp
+        try:
+            self._prices = pricing.load(path)
+        except pricing.BadPrices as error:
+            self._say("prices", str(error))
+            return
+        self._say("prices", None)
+
+    def _say(self, part: str, text: str | None) -> None:
+        """Say once that a part does not work, and once that it does again."""
+        before = self._said.get(part)
+        if text is None:
+            self._said.pop(part, None)
+        else:
+            self._said[part] = text
+        if self._warn is not None and (text is None) != (before is None):
+            self._warn(text if text is not None else f"works again: {before}")
+
+
+def day_of(at: int) -> str:
+    """The day of UTC that an instant falls on."""
+    return (datetime(1970, 1, 1, tzinfo=UTC) + timedelta(milliseconds=at)).date().isoformat()
+
+
+def told(sums: Sums) -> dict[str, Any]:
+    """Counts as people and programs read them: a rate or a price that nobody told is None, not 0."""
+    answers = sums.turns + sums.side
+    priced = answers - sums.unknown - sums.unpriced
+    return {
+        "turns": sums.turns,
+        "side_calls": sums.side,
+        "partial": sums.partial,
+        "unknown": sums.unknown,
+        "unpriced": sums.unpriced,
+        "input": sums.input,
+        "cached": sums.cached,
+        "written": sums.written,
+        "output": sums.output,
+        "reasoning": sums.reasoning,
+        "hit_rate": round(sums.cached / sums.told, 4) if sums.told else None,
+        "cost_usd": round(sums.cost, 6) if priced > 0 else None,
+        "saved_usd": round(sums.saved, 6) if priced > 0 else None,
+    }
+
+
+def report(path: Path, by: tuple[str, ...], since: int | None) -> dict[str, Any]:
+    """The file's counts by some of day, key, provider, model, conversation, and their sum. Blocking.
+
+    Raises:
+        FileNotFoundError, sqlite3.Error: there is nothing that could be read.
+    """
+    first = day_of(since) if since is not None else None
+    found = usage_file.read(path, by, first)
+    total = Sums()
+    for sums in usage_file.read(path, (), first).values():
+        total.add(sums)
+    names = [name for name in Key._fields if name in by]
+    if "day" in names:
+        found = dict(sorted(found.items()))
+    rows = [dict(zip(names, key, strict=True)) | told(sums) for key, sums in found.items()]
+    return {"since": first, "by": names, "rows": rows, "total": told(total)}

@@ -1,0 +1,157 @@
+"""The file of token counts: one row a day, key, provider, model and conversation, in SQLite (WAL).
+
+Several processes add to the same rows. It is opened for each write and each reading, so that a file that was moved or
+restored is noticed. Everything here blocks; the ledger calls it from its thread.
+"""
+
+import contextlib
+import os
+import sqlite3
+from collections.abc import Iterable, Mapping
+from contextlib import closing
+from dataclasses import astuple, dataclass, fields
+from pathlib import Path
+from typing import NamedTuple
+
+VERSION = 1
+_BUSY_S = 2.0
+_MOST_ROWS = 10_000
+
+
+class Key(NamedTuple):
+    """What a row counts for. ``key`` is the digest of a credential or token; an empty conversation: any or none."""
+
+    day: str  # of UTC, 2026-11-30
+    key: str
+    provider: str
+    model: str
+    conversation: str
+
+
+@dataclass(slots=True)
+class Sums:
+    """What is counted.
+
+    ``turns``: answers to a conversation's turns and to requests that belong to none; ``side``: to its side calls.
+    Of both, ``partial`` were cut off, ``unknown`` reported no tokens, and ``unpriced`` did but have no price.
+    ``told``: input tokens of answers that said how much of it was cached, 0 included.
+    """
+
+    turns: int = 0
+    side: int = 0
+    partial: int = 0
+    unknown: int = 0
+    unpriced: int = 0
+    input: int = 0
+    told: int = 0
+    cached: int = 0
+    written: int = 0
+    output: int = 0
+    reasoning: int = 0
+    cost: float = 0.0
+    saved: float = 0.0
+
+    def add(self, other: "Sums") -> None:
+        """Add another's counts."""
+        for name in NAMES:
+            setattr(self, name, getattr(self, name) + getattr(other, name))
+
+
+NAMES = tuple(field.name for field in fields(Sums))
+_KEYS = Key._fields
+_TABLE = f"""
+CREATE TABLE IF NOT EXISTS usage (
+  {", ".join(f"{name} TEXT NOT NULL" for name in _KEYS)},
+  {", ".join(f"{name} {'REAL' if name in {'cost', 'saved'} else 'INTEGER'} NOT NULL" for name in NAMES)},
+  PRIMARY KEY ({", ".join(_KEYS)})
+) WITHOUT ROWID
+"""
+_COLUMNS = ", ".join((*_KEYS, *NAMES))
+_ADDED = ", ".join(f"{name} = {name} + excluded.{name}" for name in NAMES)
+_ADD = (
+    f"INSERT INTO usage ({_COLUMNS}) VALUES ({', '.join('?' * (len(_KEYS) + len(NAMES)))}) "  # noqa: S608
+    f"ON CONFLICT DO UPDATE SET {_ADDED}"
+)
+_SUMMED = ", ".join(f"sum({name})" for name in NAMES)
+_FOLD = (
+    f"INSERT INTO usage ({_COLUMNS}) "  # noqa: S608
+    f"SELECT day, key, provider, model, '', {_SUMMED} FROM usage WHERE day < ? AND conversation != '' "
+    f"GROUP BY day, key, provider, model ON CONFLICT DO UPDATE SET {_ADDED}"
+)
+_FORGET = "DELETE FROM usage WHERE day < ? AND conversation != ''"
+
+
+class Newer(sqlite3.OperationalError):
+    """A later ocpool keeps this file in a form that this one does not know."""
+
+
+def add(path: Path, rows: Mapping[Key, Sums], fold_before: str | None = None) -> None:
+    """Add counts to the file, all or nothing. Conversations of days before ``fold_before`` are put together.
+
+    Raises:
+        sqlite3.Error, OSError: nothing was added.
+    """
+    _create(path)
+    with closing(sqlite3.connect(path, timeout=_BUSY_S, isolation_level=None)) as file:
+        file.execute("PRAGMA journal_mode = WAL")
+        file.execute("PRAGMA synchronous = NORMAL")
+        file.execute("BEGIN IMMEDIATE")
+        try:
+            version = file.execute("PRAGMA user_version").fetchone()[0]
+            if version > VERSION:
+                raise Newer(f"it is of version {version}, made by a newer ocpool")
+            file.execute(_TABLE)
+            file.execute(f"PRAGMA user_version = {VERSION}")
+            file.executemany(_ADD, [(*key, *astuple(sums)) for key, sums in rows.items()])
+            if fold_before is not None:
+                file.execute(_FOLD, (fold_before,))
+                file.execute(_FORGET, (fold_before,))
+            file.execute("COMMIT")
+        except BaseException:
+            with contextlib.suppress(sqlite3.Error):
+                file.execute("ROLLBACK")
+            raise
+
+
+def read(path: Path, by: Iterable[str], since: str | None = None) -> dict[tuple[str, ...], Sums]:
+    """The counts from a day on, put together by columns of ``Key``, at most 10,000 rows, the most input first.
+
+    Raises:
+        FileNotFoundError: there is no such file.
+        sqlite3.Error: it cannot be read.
+    """
+    columns = [name for name in _KEYS if name in set(by)]
+    if not path.exists():
+        raise FileNotFoundError(path)
+    chosen = ", ".join(columns)
+    query = (
+        f"SELECT {', '.join((*columns, _SUMMED))} FROM usage WHERE day >= ? "  # noqa: S608 - names of ours
+        f"{f'GROUP BY {chosen}' if chosen else ''} ORDER BY sum(input) DESC, sum(turns) DESC LIMIT {_MOST_ROWS}"
+    )
+    with closing(_reading(path)) as file:
+        rows = file.execute(query, (since or "",)).fetchall()
+    width = len(columns)
+    return {tuple(row[:width]): Sums(*row[width:]) for row in rows if row[width] is not None}
+
+
+def _reading(path: Path) -> sqlite3.Connection:
+    """A connection that only reads; where the folder may not be written, of the file as it is."""
+    address = path.absolute().as_uri()
+    file = sqlite3.connect(f"{address}?mode=ro", uri=True, timeout=_BUSY_S)
+    try:
+        file.execute("SELECT 1 FROM usage LIMIT 1")
+    except sqlite3.OperationalError as error:
+        file.close()
+        if "unable to open" not in str(error) and "readonly" not in str(error):
+            raise
+        return sqlite3.connect(f"{address}?mode=ro&immutable=1", uri=True, timeout=_BUSY_S)
+    return file
+
+
+def _create(path: Path) -> None:
+    """The file, readable by its owner alone; SQLite gives what it puts beside it the same mode."""
+    if path.exists():
+        return
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    with contextlib.suppress(FileExistsError):
+        os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))

@@ -1,0 +1,37 @@
+"""What a finished request adds to the usage ledger: one tuple, put together from what was seen."""
+
+from proxy.exchange import Exchange
+from proxy.insight.usage import Ledger, Spent
+from proxy.pour import Ended
+
+
+def note(ledger: Ledger, exchange: Exchange) -> None:
+    """Note what the gateway's answer cost; where there was none, or an error in its place, nothing did.
+
+    The model is the one that was asked for, else the public name that the gateway gives, else the answer's own word.
+    """
+    status, tap = exchange.status, exchange.tap
+    if status is None or not 200 <= status < 300 or not exchange.target.inference or exchange.method != b"POST":
+        return
+    usage = tap.usage if tap is not None else None
+    if usage is None and exchange.refusal is not None:
+        return
+    model = exchange.model
+    if model is None:
+        signals = exchange.signals
+        model = signals.zen_model if signals is not None else None
+        if model is None and tap is not None:
+            model = tap.model
+    resolved = exchange.resolved
+    ledger.note(
+        Spent(
+            exchange.at,
+            exchange.scope,
+            exchange.target.provider,
+            model or "",
+            resolved.conversation.label if resolved is not None else "",
+            resolved is not None and resolved.side,
+            exchange.ended is not Ended.COMPLETE,
+            usage,
+        )
+    )
