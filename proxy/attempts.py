@@ -11,7 +11,7 @@ from typing import Any
 from aiohttp import web
 
 from pool.model import Natural, Start
-from proxy import settle
+from proxy import network, settle
 from proxy.daemon import Daemon
 from proxy.errors import ConnectFailed, ProxyError, UpstreamError, UpstreamTimedOut
 from proxy.exchange import Exchange
@@ -212,6 +212,10 @@ class Attempts:
         daemon, exchange, request = self._daemon, self._exchange, self._request
         if exchange.signals is None:
             exchange.signals = signals.read(head.fields, exchange.at)
+        exchange.head = head
+        exchange.tap = tap_for(head, daemon.clock.mono_ms)
+        if exchange.tap is None or head.status == 511:  # neither JSON nor events: is it the gateway's at all?
+            await network.refuse_page(daemon, exchange, connection, head)
         transport = request.transport
         if transport is None or transport.is_closing():
             exchange.ended = Ended.CLIENT_GONE
@@ -219,8 +223,6 @@ class Attempts:
         bare = request.version < (1, 1) and head.framing.delimited
         framed = head.framing.delimited and request.version >= (1, 1)
         keep = framed and request.keep_alive and not daemon.stopping and self._incoming.arrived
-        exchange.head = head
-        exchange.tap = tap_for(head, daemon.clock.mono_ms)
         pour = Pour(transport, connection, exchange.tap.feed if exchange.tap is not None else None, bare=bare)
         self._pour = self._client.pour = pour
         extra = self._extra()

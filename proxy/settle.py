@@ -4,8 +4,17 @@ It runs in the task's ``finally``: it never raises and never waits.
 """
 
 from pool.model import Latency, Outcome
+from proxy import network
 from proxy.daemon import Daemon
-from proxy.errors import BadResponse, ConnectFailed, ConnectTimedOut, NameNotResolved, ProxyError, TlsFailed
+from proxy.errors import (
+    BadResponse,
+    CaptivePortal,
+    ConnectFailed,
+    ConnectTimedOut,
+    NameNotResolved,
+    ProxyError,
+    TlsFailed,
+)
 from proxy.exchange import Exchange
 from proxy.gateway import refusals
 from proxy.gateway.refusals import RefusalKind
@@ -27,6 +36,8 @@ def stage_of(error: ProxyError) -> Stage:
     """How far an attempt came that ended in this error."""
     if isinstance(error, TlsFailed):
         return Stage.TLS_FAILED
+    if isinstance(error, CaptivePortal):
+        return Stage.PORTAL
     if isinstance(error, _NOT_WRITTEN):
         return Stage.CONNECT_FAILED
     return Stage.BAD_HEAD if isinstance(error, BadResponse) else Stage.NO_HEAD
@@ -133,6 +144,7 @@ def settle(daemon: Daemon, exchange: Exchange) -> None:
         if exchange.verdict is not None:
             observe(daemon, exchange)
             _way_out(daemon, exchange)
+        network.note(daemon, exchange)
         daemon.counting.request(exchange, ended_ms)
         _log(daemon, exchange, ended_ms)
     except Exception as exc:  # noqa: BLE001  (the request is over; its bookkeeping must not break the next)

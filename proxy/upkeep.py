@@ -13,6 +13,7 @@ from pool.keeper import Done, Job
 from pool.model import Note, ProbeResult, Start, Stock
 from pool.refill import ProbeWish
 from pool.search import Found, GiveUp
+from proxy import network
 from proxy.daemon import Daemon
 from proxy.notify import ALIVE, notify, watchdog_ms
 from proxy.worker import Worker
@@ -170,6 +171,8 @@ class Upkeep:
         if target is None:
             return None
         result = await daemon.prober.probe(target, session, timeout_ms)
+        if result.status is not None:
+            daemon.problem(network.PART, None)
         model = {"provider": stock.provider, "model": stock.model}
         daemon.metrics.count("probes", **model, kind=result.kind.value)
         daemon.metrics.observe("probe_seconds", result.wall_ms, **model)
@@ -243,7 +246,7 @@ class Upkeep:
     def _disturbed(self, what: str, gap_ms: int) -> None:
         daemon = self._daemon
         daemon.upstream.drop_idle()
-        for note in daemon.routes.disturbed(daemon.clock.wall_ms()):
+        for note in daemon.routes.disturbed(daemon.clock.wall_ms(), gap_ms):
             daemon.note(Note(note.name, {"what": what, "gap_ms": gap_ms, **note.facts}))
 
 
