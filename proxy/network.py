@@ -51,7 +51,7 @@ def note(daemon: Daemon, exchange: Exchange) -> None:
         return
     text = banner(exchange.error, connected=exchange.attempts > 0)
     if text is not None:
-        daemon.problem(PART, text)
+        daemon.problems[PART] = text  # the log has it already, in the line of each such request
 
 
 def banner(error: ProxyError, *, connected: bool) -> str | None:
