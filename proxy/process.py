@@ -10,7 +10,8 @@ from proxy.daemon import Daemon
 
 _FILES_QUIET_S = 60.0
 _NO_FILES = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM})
-_LATER = ("proxy.insight.exposition", "proxy.insight.rendering", "rich")
+# The codec is what a host name is encoded with, at the first connection.
+_LATER = ("encodings.idna", "proxy.insight.exposition", "proxy.insight.rendering", "rich")
 
 
 def loop_trouble(daemon: Daemon, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
