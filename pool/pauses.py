@@ -3,7 +3,7 @@
 Live requests are never held up by any of this; a live answer is what ends most of it.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import NamedTuple
 
@@ -106,6 +106,12 @@ class Pauses:
             {"provider": area.provider, "model": area.model, "until": pause.until, "reason": pause.reason}
             for (area, _), pause in self._pauses.items()
         ]
+
+    def clock_stepped(self, step_ms: int) -> None:
+        """The clock was set; what is left of each pause stays the same."""
+        for key, pause in self._pauses.items():
+            if pause.until is not None:
+                self._pauses[key] = replace(pause, until=pause.until + step_ms)
 
     def _expire(self, now: int) -> None:
         over = [key for key, pause in self._pauses.items() if pause.until is not None and pause.until <= now]

@@ -125,8 +125,15 @@ def capped(parts: Parts, provider: str, now: int) -> list[Note]:
     return [note("pause", None, ModelKey(provider, ""), reason=Reason.CAPPED.value)] if news else []
 
 
-def disturbed(parts: Parts, now: int) -> list[Note]:
-    """The machine slept, or its addresses changed."""
+def disturbed(parts: Parts, now: int, step_ms: int = 0) -> list[Note]:
+    """The machine slept, its addresses changed, or its clock was set; ``step_ms`` is how far the clock jumped.
+
+    A jump ahead may be a sleep, in which time has passed. After one back nothing has: what was set for later is set
+    for as much later, or it would wait until the clock comes to the old time again.
+    """
+    if step_ms < 0:
+        parts.refill.clock_stepped(step_ms)
+        parts.pauses.clock_stepped(step_ms)
     parts.pauses.begin(Area(None), now + DISTURBED_MS, Reason.DISTURBED)
     parts.bindings.settle_clock(now)
     return [Note("disturbed", {"spares": parts.inventory.disturb(now)})]

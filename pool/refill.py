@@ -174,6 +174,16 @@ class Refill:
         """The stock that was probed longest ago first, so that none starves."""
         return sorted(stocks, key=lambda stock: (self._cycles[stock].probed_at, stock))
 
+    def clock_stepped(self, step_ms: int) -> None:
+        """The clock was set; every instant here keeps its distance from now."""
+        for cycle in self._cycles.values():
+            cycle.demand_at += step_ms
+            cycle.not_before += step_ms
+            cycle.next_at = None if cycle.next_at is None else cycle.next_at + step_ms
+            cycle.eager_at = None if cycle.eager_at is None else cycle.eager_at + step_ms
+        self._ok_at = {model: at + step_ms for model, at in self._ok_at.items()}
+        self._probed_at.clear()
+
     def result(self, stock: Stock, kind: ProbeKind, now: int) -> None:
         """One probe of a cycle came back."""
         self.probed(stock.provider, now)

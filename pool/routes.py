@@ -177,9 +177,9 @@ class Routes:
         """Until when (unix ms; 2**53: until something ends it), and why, no probes are sent at all."""
         return self.parts.pauses.active(provider, scope, None, now)
 
-    def disturbed(self, now: int) -> list[Note]:
-        """The machine slept or its addresses changed: spares count as stale, no probes for 15 s."""
-        return probing.disturbed(self.parts, now)
+    def disturbed(self, now: int, step_ms: int = 0) -> list[Note]:
+        """The machine slept, its addresses changed or its clock was set: spares count as stale, no probes for 15 s."""
+        return probing.disturbed(self.parts, now, step_ms)
 
     def view(self, now: int) -> dict[str, object]:
         """Everything ``/-/status`` shows of the pool; ids as digests."""

@@ -8,8 +8,7 @@ from abc import abstractmethod
 from collections.abc import Coroutine
 from typing import Any, Final
 
-from pool.model import Start
-from proxy import settle
+from proxy import network, settle
 from proxy.client import ClientConnection
 from proxy.daemon import Daemon
 from proxy.entry import Entry
@@ -21,10 +20,10 @@ from proxy.ours import added_fields
 from proxy.outbound import outbound_head
 from proxy.pace import Pace
 from proxy.pour import Ended, Pour, cut
+from proxy.replay import replay_start
 from proxy.tap import tap_for
 from proxy.timers import Timers
-from proxy.verdict import Seen, Stage, Verdict, judge
-from proxy.wayout import unrouted
+from proxy.verdict import Seen, Stage, judge
 from proxy.wire.connection import Connection
 from proxy.wire.framing import Sink
 from proxy.wire.head import ResponseHead, response_head
@@ -141,6 +140,8 @@ class Attempts:
             assert self._connection is not None
             if exchange.routed and (head.status in _REFUSALS or (head.status == 400 and exchange.rewrote)):
                 self.spawn(self._refused(self._connection, head))
+            elif network.suspected(self.daemon, exchange, head):
+                self.spawn(self._suspected(self._connection, head))
             else:
                 self._answer(self._connection, head)
         except Exception as exc:  # noqa: BLE001  (a callback of the transport's: nothing may leave it)
@@ -167,7 +168,7 @@ class Attempts:
         verdict = judge(
             Seen(Stage.REFUSED, head.status, refusal=exchange.refusal, rewrote=exchange.rewrote, stream=exchange.stream)
         )
-        start = self._another(verdict) if self._replayable(verdict) else None
+        start = replay_start(daemon, exchange, self.incoming, verdict)
         if start is None:
             self._answer(connection, head)
             return
@@ -182,27 +183,10 @@ class Attempts:
         self._let_go(connection)
         self.send()
 
-    def _replayable(self, verdict: Verdict) -> bool:
-        daemon, incoming = self.daemon, self.incoming
-        return (
-            verdict.retryable
-            and not self.exchange.replayed
-            and not daemon.observing
-            and daemon.max_replays > 0
-            and incoming.complete
-            and incoming.size <= daemon.replay_max_bytes
-        )
-
-    def _another(self, verdict: Verdict) -> Start | None:
-        """What the request goes out on once more: another id, or what its client itself sent."""
-        exchange, daemon = self.exchange, self.daemon
-        now = daemon.clock.wall_ms()
-        if exchange.start is None:
-            return None
-        if verdict.retires:
-            return daemon.routes.replace(exchange.start, now)
-        names = exchange.refusal is not None and exchange.refusal.names_session
-        return unrouted(exchange.start.wish, now) if names else None
+    async def _suspected(self, connection: Connection, head: ResponseHead) -> None:
+        """Look at an answer that is perhaps none of the gateway's."""
+        await network.refuse_page(self.daemon, self.exchange, connection, head)
+        self._answer(connection, head)
 
     # -- the answer ------------------------------------------------------------------------------------
     def _answer(self, connection: Connection, head: ResponseHead) -> None:

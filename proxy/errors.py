@@ -133,6 +133,12 @@ class TlsFailed(UpstreamError):
     code = "upstream_tls_failed"
 
 
+class CaptivePortal(UpstreamError):
+    """A web page answered in the gateway's place: this network wants a log-in, or the address is not the gateway's."""
+
+    code = "captive_portal"
+
+
 class ClosedEarly(UpstreamError):
     """The connection ended before a response head."""
 

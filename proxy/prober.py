@@ -17,7 +17,7 @@ from pool.profiles.latency import PROMPT, ProbeFacts, classify
 from pool.profiles.throughput import PacedFacts, grade
 from proxy import __version__
 from proxy.errors import UpstreamError
-from proxy.gateway import refusals, signals
+from proxy.gateway import portal, refusals, signals
 from proxy.gateway.refusals import Refusal, RefusalKind
 from proxy.paced import Paced, paced_body, read_stream
 from proxy.tap import tokens
@@ -117,7 +117,8 @@ class Prober:
         self, target: ProbeTarget, session_id: str, exchange: _Exchange, wall_ms: float, *, timed_out: bool
     ) -> ProbeResult:
         head, body = exchange.head, exchange.body
-        if head is None or body is None:
+        host = self._upstream.origin.host_field
+        if head is None or body is None or _is_page(head, body, host):
             facts = ProbeFacts(target.model, None, wall_ms, timed_out=timed_out)
             kind = classify(facts, self._settings)
             return ProbeResult(session_id, kind, None, wall_ms, exchange.written)
@@ -226,6 +227,11 @@ async def _whole(connection: Connection) -> bytes | None:
     """The answer's body; None when it broke off or was no answer to a probe."""
     body = await connection.read_all(_ANSWER_BYTES)
     return body if connection.ended is End.COMPLETE else None
+
+
+def _is_page(head: ResponseHead, body: bytes, host: bytes) -> bool:
+    """A log-in page in the gateway's place says nothing about an id."""
+    return portal.suspected(head.status, head.fields, host) and portal.is_page(head.status, body)
 
 
 def _status(status: int, refusal: Refusal | None, answer: dict[str, Any] | None) -> int:

@@ -12,7 +12,15 @@ from proxy.daemon import Daemon
 _FILES_QUIET_S = 60.0
 _NO_FILES = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM})
 _NEW_OBJECTS = 50_000  # between two looks for cycles; Python's own 700 takes a sixth of a busy daemon's time
-_LATER = ("proxy.insight.exposition", "proxy.insight.rendering", "rich", "brotli", "backports.zstd", "compression.zstd")
+_LATER = (
+    "encodings.idna",  # what a host name is encoded with, at the first connection
+    "proxy.insight.exposition",
+    "proxy.insight.rendering",
+    "rich",
+    "brotli",
+    "backports.zstd",
+    "compression.zstd",
+)
 
 
 def loop_trouble(daemon: Daemon, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:

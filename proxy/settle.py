@@ -7,10 +7,18 @@ from dataclasses import replace
 from functools import partial
 
 from pool.model import Latency, Outcome
-from proxy import spending
+from proxy import network, spending
 from proxy.conversation.answer import Answer
 from proxy.daemon import Daemon
-from proxy.errors import BadResponse, ConnectFailed, ConnectTimedOut, NameNotResolved, ProxyError, TlsFailed
+from proxy.errors import (
+    BadResponse,
+    CaptivePortal,
+    ConnectFailed,
+    ConnectTimedOut,
+    NameNotResolved,
+    ProxyError,
+    TlsFailed,
+)
 from proxy.exchange import Exchange
 from proxy.gateway import refusals
 from proxy.gateway.refusals import RefusalKind
@@ -34,6 +42,8 @@ def stage_of(error: ProxyError) -> Stage:
     """How far an attempt came that ended in this error."""
     if isinstance(error, TlsFailed):
         return Stage.TLS_FAILED
+    if isinstance(error, CaptivePortal):
+        return Stage.PORTAL
     if isinstance(error, _NOT_WRITTEN):
         return Stage.CONNECT_FAILED
     return Stage.BAD_HEAD if isinstance(error, BadResponse) else Stage.NO_HEAD
@@ -159,6 +169,7 @@ def settle(daemon: Daemon, exchange: Exchange) -> None:
             observe(daemon, exchange, now)
             if exchange.rewrote or exchange.bypassed:
                 _way_out(daemon, exchange, now)
+        network.note(daemon, exchange)
         daemon.counting.request(exchange, ended_ms)
         spending.note(daemon.usage, exchange)
         daemon.events.emit_later("request", partial(facts_of, exchange, ended_ms))

@@ -126,6 +126,12 @@ def tokens(usage: dict[str, Any] | None) -> dict[str, int]:
     return {kind: count for kind, count in zip(KINDS, counts, strict=True) if count is not None}
 
 
+def readable(head: ResponseHead) -> bool:
+    """Is this answer of a kind that can be read: events, or JSON?"""
+    kind = (head.get(b"content-type") or b"").lower()
+    return b"event-stream" in kind or b"json" in kind
+
+
 def tap_for(head: ResponseHead, mono_ms: Callable[[], float], *, wants_answer: bool = False) -> Tap | None:
     """A tap for what can be read as it passes; None for what is neither events nor JSON.
 

@@ -14,6 +14,7 @@ from pool.model import Note, ProbeResult, Start, Stock
 from pool.refill import ProbeWish
 from pool.rounds import Round
 from pool.search import Found, GiveUp, Search
+from proxy import network
 from proxy.archiving import archiving_of
 from proxy.daemon import Daemon
 from proxy.notify import ALIVE, notify, watchdog_ms
@@ -191,6 +192,8 @@ class Upkeep:
         if target is None:
             return None
         result = await daemon.prober.probe(target, session, timeout_ms)
+        if result.status is not None:
+            daemon.problem(network.PART, None)
         model = {"provider": stock.provider, "model": stock.model}
         daemon.metrics.count("probes", **model, kind=result.kind.value)
         daemon.metrics.observe("probe_seconds", result.wall_ms, **model)
@@ -268,7 +271,7 @@ class Upkeep:
     def _disturbed(self, what: str, gap_ms: int) -> None:
         daemon = self._daemon
         daemon.upstream.drop_idle()
-        for note in daemon.routes.disturbed(daemon.clock.wall_ms()):
+        for note in daemon.routes.disturbed(daemon.clock.wall_ms(), gap_ms):
             daemon.note(Note(note.name, {"what": what, "gap_ms": gap_ms, **note.facts}))
 
 

@@ -21,6 +21,7 @@ class Stage(StrEnum):
     TLS_FAILED = "tls-failed"  # likewise: not the certificate we asked for
     NO_HEAD = "no-head"  # written, and the connection ended or timed out before a head
     BAD_HEAD = "bad-head"  # what came was no HTTP answer
+    PORTAL = "portal"  # what came was a web page of somebody else's
     REFUSED = "refused"  # a refusal was gathered, nothing has been relayed
     POURED = "poured"  # the answer went to the client, whatever its status
 
@@ -111,6 +112,7 @@ TABLE: tuple[Row, ...] = (
     Row(Verdict("tls_failed", _UP, _BAD, "upstream_tls"), _at(Stage.TLS_FAILED)),
     Row(Verdict("no_head", _UP, _BAD, "upstream_closed", ambiguous=True), _at(Stage.NO_HEAD)),
     Row(Verdict("bad_head", _UP, _BAD, "upstream_bad_answer"), _at(Stage.BAD_HEAD)),
+    Row(Verdict("portal", _NONE, _MUTE, "captive_portal"), _at(Stage.PORTAL)),
     # An error inside a 200 that was on its way already: it can be blamed, never sent again.
     Row(
         Verdict("overload_in_stream", Blame.ROUTE, _BAD, "overloaded", retires=True),

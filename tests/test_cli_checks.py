@@ -12,14 +12,16 @@ from pathlib import Path
 
 import pytest
 
+from config.sections.listen import ListenSection
 from config.settings import Settings
 from pool.stores.lock import exclusive
 from proxy import __version__
-from proxy.cli.checks import credential, daemon, environment, files, network, settings
+from proxy.cli.checks import credential, daemon, environment, files, network, settings, unit
 from proxy.cli.checks.finding import Finding
 from proxy.cli.checks.network import EARLIEST_MS, Reached
 from proxy.cli.keys import Key
 from proxy.runtime import Running
+from proxy.service import templates
 from tests.fakes.house import street
 
 NOW = EARLIEST_MS + 1_000_000_000
@@ -391,17 +393,62 @@ def test_packages_of_the_same_name_are_found():
     assert "/cwd" in found
 
 
-def test_a_unit_is_checked_for_what_it_starts_and_for_lingering(tmp_path: Path):
-    home, root = tmp_path / "home", tmp_path / "root"
-    [none] = environment.service(home, "me", root)
+def looked_at(tmp_path: Path, listen=None) -> list[Finding]:
+    return unit.service(tmp_path / "home", tmp_path / "home/.config", "me", listen, tmp_path / "root")
+
+
+def installed(tmp_path: Path, program: str) -> Path:
+    """A user's units that start it, at the default addresses."""
+    folder = tmp_path / "home/.config/systemd/user"
+    folder.mkdir(parents=True)
+    (folder / "ocpool.service").write_text(templates.unit([program, "serve"]))
+    (folder / "ocpool.socket").write_text(templates.socket_unit("127.0.0.1", 8377))
+    return folder
+
+
+def linger(tmp_path: Path) -> None:
+    (tmp_path / "root/var/lib/systemd/linger").mkdir(parents=True)
+    (tmp_path / "root/var/lib/systemd/linger/me").touch()
+
+
+def test_without_a_unit_there_is_a_note(tmp_path: Path):
+    [none] = looked_at(tmp_path)
     assert none.note
-    unit = home / ".config" / "systemd" / "user" / "ocpool.service"
-    unit.parent.mkdir(parents=True)
-    unit.write_text("[Service]\nExecStart=/nowhere/bin/ocpool serve\n")
-    starts, lingers = problems(environment.service(home, "me", root))
-    assert "/nowhere/bin/ocpool" in starts
+
+
+def test_a_unit_is_checked_for_what_it_starts_and_for_lingering(tmp_path: Path):
+    installed(tmp_path, "/nowhere/100% bin/ocpool")
+    starts, lingers = problems(looked_at(tmp_path, Settings().listen))
+    assert "starts /nowhere/100% bin/ocpool, which is not there" in starts
     assert "logs out" in lingers
-    (root / "var/lib/systemd/linger").mkdir(parents=True)
-    (root / "var/lib/systemd/linger/me").touch()
-    unit.write_text("[Service]\nExecStart=/bin/sh -c true\n")
-    assert environment.service(home, "me", root) == []
+
+
+def test_a_good_unit_is_as_the_installation_writes_it(tmp_path: Path):
+    installed(tmp_path, "/bin/sh")
+    linger(tmp_path)
+    assert looked_at(tmp_path, Settings().listen) == []
+    assert looked_at(tmp_path) == []
+
+
+def test_a_unit_that_listens_elsewhere_than_the_settings_say_is_found(tmp_path: Path):
+    folder = installed(tmp_path, "/bin/sh")
+    linger(tmp_path)
+    [found] = problems(looked_at(tmp_path, ListenSection(port=8380)))
+    assert "127.0.0.1:8377" in found
+    assert "127.0.0.1:8380" in found
+    (folder / "ocpool.socket").unlink()
+    [found] = problems(looked_at(tmp_path, Settings().listen))
+    assert "ocpool.socket is missing" in found
+
+
+def test_the_machines_unit_and_the_agent_are_looked_at_too(tmp_path: Path):
+    system, agent = tmp_path / "root/etc/systemd/system", tmp_path / "home/Library/LaunchAgents"
+    system.mkdir(parents=True)
+    agent.mkdir(parents=True)
+    (system / "ocpool.service").write_text("[Service]\nType=notify\n")
+    (agent / "org.ocpool.plist").write_bytes(templates.agent(["/nowhere/ocpool", "serve"], tmp_path))
+    assert ["starts /nowhere/ocpool" in problem for problem in problems(looked_at(tmp_path))] == [True, False]
+    (system / "ocpool.service").write_text("[Service]\nExecStart=-/bin/sh -c true\n")
+    (agent / "org.ocpool.plist").write_text("not at all")
+    [found] = problems(looked_at(tmp_path))
+    assert "no plist" in found

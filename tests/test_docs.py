@@ -175,6 +175,24 @@ def test_every_error_of_our_own_is_listed():
     assert listed == {(str(kind.status), f"`{kind.code}`") for kind in kinds}
 
 
+def test_every_way_of_not_reaching_the_gateway_has_its_remedy():
+    """Each code of ours that speaks of the upstream, but for the one that stands for the rest."""
+    kinds = [kind for kind in vars(errors).values() if isinstance(kind, type) and issubclass(kind, errors.UpstreamError)]
+    codes = {kind.code for kind in kinds} - {errors.UpstreamError.code}
+    assert codes <= set(code_spans(text("docs/troubleshooting.md")))
+
+
+def test_every_reason_for_not_probing_has_its_remedy():
+    assert {reason.value for reason in Reason} <= set(code_spans(text("docs/troubleshooting.md")))
+
+
+def test_the_readme_has_what_a_newcomer_looks_for():
+    """By its headings; each of the other documents is linked from it."""
+    wanted = {"why", "quick-start", "clients", "how-it-decides", "settings", "tuning", "limits", "manners", "security"}
+    assert wanted | {"why-a-proxy-and-not-a-plugin", "when-something-surprises-you"} <= anchors(text("README.md"))
+    assert [path.name for path in DOCS if f"(docs/{path.name}" not in text("README.md")] == []
+
+
 def test_the_table_of_signals_is_that_of_the_code():
     """Row by row; what differs shows the line as it should be."""
     written = text("docs/conversations.md")

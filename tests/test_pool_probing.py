@@ -175,6 +175,26 @@ def test_after_a_disturbance_spares_are_stale_and_nothing_is_probed_for_fifteen_
     assert pool.refill_plan(DUE + 15_000, anyone)[0].reverify.id == "s1"
 
 
+@pytest.mark.parametrize("step", [-HOUR, -400 * 24 * HOUR])
+def test_after_a_clock_was_set_back_probes_do_not_wait_for_the_old_time(step: int):
+    """Cycles, demand and pauses keep their distance from now; a limit of a minute stays one of a minute."""
+    pool = live(spare("s0"))
+    pool.pause(GO, None, DUE + 60_000, "limit")
+    now = DUE + step
+    pool.disturbed(now, step)
+    assert pool.paused(GO, None, now) == (now + 60_000, "limit")
+    assert pool.refill_plan(now + 59_999, anyone) == []
+    assert pool.refill_plan(now + 60_000, anyone) != []
+
+
+def test_a_clock_that_jumped_ahead_may_have_slept():
+    """A pause that ends meanwhile is over; what was due is due."""
+    pool = live()
+    pool.pause(GO, None, DUE + 60_000, "limit")
+    pool.disturbed(DUE + HOUR, HOUR)
+    assert pool.refill_plan(DUE + HOUR + 15_000, anyone) != []
+
+
 def test_what_serves_anyone_counts_for_a_scope_of_its_own():
     mine = spare("s2", stock=STOCK._replace(scope="me"))
     pool = routes(spare("s1"), mine, shared_key=False, pool={"adaptive": False})

@@ -142,6 +142,8 @@ AUTH = b'{"type":"error","error":{"type":"AuthError","message":"Invalid API key.
         (answer(b"<html>sign in to the network</html>", 200), ProbeKind.TRANSPORT),
         (answer(b'{"error":{"message":"boom"}}', 200), ProbeKind.TRANSPORT),
         (answer(ANSWER, 302), ProbeKind.REJECTED),
+        (answer(b"", 302, "Content-Type: text/html", "Location: http://portal.example/login"), ProbeKind.TRANSPORT),
+        (answer(b"<html>", 511), ProbeKind.TRANSPORT),
         (b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\n{", ProbeKind.TRANSPORT),
         (b"nonsense\r\n\r\n", ProbeKind.TRANSPORT),
         (None, ProbeKind.TRANSPORT),

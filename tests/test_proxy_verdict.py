@@ -33,6 +33,7 @@ ROWS = [
     (poured(end=End.STOPPED), "stopped", B.OURSELVES, MUTE, False, False, False),
     (Seen(Stage.CONNECT_FAILED), "connect_failed", B.UPSTREAM, BAD, True, False, False),
     (Seen(Stage.TLS_FAILED), "tls_failed", B.UPSTREAM, BAD, False, False, False),
+    (Seen(Stage.PORTAL), "portal", B.NONE, MUTE, False, False, False),
     (Seen(Stage.NO_HEAD), "no_head", B.UPSTREAM, BAD, False, True, False),
     (Seen(Stage.BAD_HEAD), "bad_head", B.UPSTREAM, BAD, False, False, False),
     (inside(K.OVERLOAD), "overload_in_stream", B.ROUTE, BAD, False, False, True),

@@ -51,7 +51,8 @@ def doctor(*, offline: bool, config_file: Path | None, overrides: Sequence[str],
 def examine(config_file: Path | None, overrides: Sequence[str], *, offline: bool) -> Iterator[Looked]:
     """Everything, in the order in which one thing depends on another."""
     from config.load import SettingsError, load
-    from proxy.cli.checks import environment, settings
+    from config.paths import config_file as usual_file
+    from proxy.cli.checks import environment, settings, unit
 
     try:
         loaded = load(config_file, list(overrides))
@@ -64,7 +65,8 @@ def examine(config_file: Path | None, overrides: Sequence[str], *, offline: bool
             yield from _gateway(loaded)
     yield _look("proxies", lambda: environment.proxies(os.environ))
     yield _look("packages", lambda: [*environment.collisions(), *environment.strangers()])
-    yield _look("service", lambda: environment.service(Path.home(), environment.user_name()))
+    listen = loaded.settings.listen if loaded is not None else None
+    yield _look("service", lambda: unit.service(Path.home(), usual_file().parent.parent, unit.user_name(), listen))
 
 
 def _installation(loaded: "Loaded") -> Iterator[Looked]:

@@ -162,8 +162,10 @@ async def test_an_upgrade_in_place_never_mixes_versions(street, tmp_path):
     installed = tree(tmp_path / "installed")
     config = tmp_path / "config.toml"
     config.write_text("[pool]\nsize = 2\n")
-    daemon = await street.start("it", installed, "--config", str(config))
-    await asyncio.sleep(2.5)  # what may ever be needed is loaded half a second after the start
+    daemon = await street.start("it", installed, "--config", str(config), env={"PYTHONPROFILEIMPORTTIME": "1"})
+    await until(lambda: "structlog" in imported(daemon.log()), 20)  # half a second after the start
+    await asyncio.sleep(1.5)
+    loaded = len(daemon.log())
     for module in installed.rglob("*.py"):
         module.write_text("raise SystemError('two versions in one process')\n")
     case = street.upstream.case(play(sized(b"ok")))
@@ -184,8 +186,14 @@ async def test_an_upgrade_in_place_never_mixes_versions(street, tmp_path):
     await daemon.event("reload_refused")
     daemon.tell(signal.SIGTERM)
     assert await daemon.exit(8) == 0
+    assert imported(daemon.log()[loaded:]) == set(), "neither ours nor a library's, nor Python's own"
     assert "two versions" not in daemon.log()
     assert "Traceback" not in daemon.log()
+
+
+def imported(log: str) -> set[str]:
+    """The modules that Python says it has loaded."""
+    return {line.rpartition("|")[2].strip() for line in log.splitlines() if line.startswith("import time:")}
 
 
 async def test_the_service_manager_hears_of_reloads_and_that_we_live(street, tmp_path):
@@ -225,11 +233,20 @@ async def test_sockets_meant_for_another_process_are_left_alone(tmp_path):
     await daemon.stop()
 
 
-@pytest.mark.parametrize(("loop", "way"), [("uvloop", "deaf"), ("uvloop", "rst"), ("asyncio", "deaf")])
-async def test_after_a_stop_the_next_request_goes_out_on_a_live_connection(tmp_path, loop, way):
+@pytest.mark.parametrize(
+    ("loop", "way", "stopped_s", "settings"),
+    [
+        ("uvloop", "deaf", 2, {"upstream__keepalive_ms": 1_500}),
+        ("uvloop", "rst", 2, {"upstream__keepalive_ms": 1_500}),
+        ("asyncio", "deaf", 2, {"upstream__keepalive_ms": 1_500}),
+        pytest.param("uvloop", "deaf", 60, {}, marks=pytest.mark.slow),
+        pytest.param("asyncio", "rst", 60, {}, marks=pytest.mark.slow),
+    ],
+)
+async def test_after_a_stop_the_next_request_goes_out_on_a_live_connection(tmp_path, loop, way, stopped_s, settings):
     """Stopped for longer than idle connections live, which died meanwhile, seen or unseen."""
     upstream = await Upstream().start()
-    daemon = await Daemon.start(tmp_path, "--upstream", upstream.url, listen__loop=loop, upstream__keepalive_ms=1_500)
+    daemon = await Daemon.start(tmp_path, "--upstream", upstream.url, listen__loop=loop, **settings)
     try:
         first = upstream.case(play(0.1, sized(b"ok"), *(["deaf"] if way == "deaf" else [])))
         second = upstream.case(play(sized(b"ok")))
@@ -242,7 +259,7 @@ async def test_after_a_stop_the_next_request_goes_out_on_a_live_connection(tmp_p
         for exchange in first.requests:
             if way == "rst":
                 exchange.wire.rst()
-        await asyncio.sleep(2)
+        await asyncio.sleep(stopped_s)
         await clients[0].send(request(second.on(ROUTED)))
         daemon.tell(signal.SIGCONT)
         woken = time.perf_counter()

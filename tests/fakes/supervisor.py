@@ -8,6 +8,7 @@ import shutil
 import socket
 import sys
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -44,9 +45,15 @@ class Supervisor:
         self.told: list[tuple[float, str]] = []
 
     def launch(
-        self, name: str, tree: Path = ROOT, *arguments: str, env: dict[str, str] | None = None, **settings: Any
+        self,
+        name: str,
+        tree: Path = ROOT,
+        *arguments: str,
+        env: dict[str, str] | None = None,
+        before: Sequence[str] = (),
+        **settings: Any,
     ) -> Daemon:
-        """Start a daemon from ``tree`` on the sockets."""
+        """Start a daemon from ``tree`` on the sockets; ``before`` is a command that execs it."""
         folder = self.folder / name
         more = {"PYTHONPATH": str(tree), "NOTIFY_SOCKET": str(self.folder / "notify"), **(env or {})}
         daemon = Daemon.launch(
@@ -55,7 +62,7 @@ class Supervisor:
             "--port",
             str(self.port),
             env=environment(folder, **more),
-            before=[sys.executable, "-ISc", PASS_ON, ",".join(map(str, self._fds))],
+            before=[*before, sys.executable, "-ISc", PASS_ON, ",".join(map(str, self._fds))],
             pass_fds=self._fds,
             **settings,
         )

@@ -1,25 +1,15 @@
-"""What else on this machine decides whether clients reach the daemon: proxies, packages, the service unit."""
+"""What else on this machine decides whether clients reach the daemon: proxies and packages."""
 
-import os
-import re
-import shutil
-import sys
 from collections.abc import Iterable, Mapping
 from importlib import metadata, util
 from pathlib import Path
 from typing import Final
 
-from proxy.cli.checks.finding import Finding, remark
+from proxy.cli.checks.finding import Finding
 
 PACKAGES: Final = ("config", "pool", "proxy")
 LOCAL: Final = ("localhost", "127.0.0.1")
 _PROXIES = ("http_proxy", "HTTP_PROXY", "all_proxy", "ALL_PROXY")
-_UNITS = (
-    (".config/systemd/user/ocpool.service", True),
-    ("/etc/systemd/system/ocpool.service", False),
-    ("Library/LaunchAgents/org.ocpool.plist", False),
-)
-_STARTS = re.compile(r"^ExecStart=[-@:+!]*\"?([^\s\"]+)", re.MULTILINE)
 
 
 def proxies(environ: Mapping[str, str]) -> list[Finding]:
@@ -69,44 +59,3 @@ def strangers(roots: Mapping[str, str | None] | None = None) -> list[Finding]:
         for name in PACKAGES
         if folders.get(name) != home
     ]
-
-
-def service(home: Path, user: str, root: Path = Path("/")) -> list[Finding]:
-    """The unit that starts the daemon: does what it starts exist, and does it outlive the log-out?"""
-    found: list[Finding] = []
-    installed = 0
-    for name, lingers in _UNITS:
-        unit = root / name[1:] if name.startswith("/") else home / name
-        try:
-            text = unit.read_text(encoding="utf-8", errors="replace")
-        except OSError:
-            continue
-        installed += 1
-        program = _STARTS.search(text)
-        if program is not None and shutil.which(program[1].replace("%h", str(home))) is None:
-            found.append(
-                Finding(
-                    f"{unit} starts {program[1]}, which is not there.", "ocpool service install, from where it is now."
-                )
-            )
-        if lingers and not (root / "var/lib/systemd/linger" / user).exists():
-            found.append(
-                Finding(f"{unit} ends when {user} logs out, since lingering is off.", f"loginctl enable-linger {user}")
-            )
-    if not installed:
-        return [
-            remark("No service is installed: the daemon runs as long as whoever started it.", "ocpool service install")
-        ]
-    return found
-
-
-def user_name() -> str:
-    """Who this is."""
-    if sys.platform == "win32":
-        return os.environ.get("USERNAME", "")
-    import pwd
-
-    try:
-        return pwd.getpwuid(os.getuid()).pw_name
-    except KeyError:
-        return str(os.getuid())

@@ -198,6 +198,7 @@ show-model-warnings: false
         "by default and stamps a fresh x-client-request-id on each request, which is never taken for a conversation.",
         "Put /s/<name>/ into the base URL, or let the router pass x-claude-code-session-id. "
         "ANTHROPIC_CUSTOM_HEADERS='x-session-id: <id>' names a launch, not a conversation.",
+        "@musistudio/claude-code-router 2.0.0 with @anthropic-ai/claude-code 2.1.197",
     ),
     Client(
         "claude-code",
@@ -207,13 +208,15 @@ show-model-warnings: false
                 "the environment, or env in ~/.claude/settings.json",
                 "sh",
                 """export ANTHROPIC_BASE_URL=%ROOT%/zen/go
-export ANTHROPIC_AUTH_TOKEN=$OPENCODE_API_KEY
+export ANTHROPIC_API_KEY=$OPENCODE_API_KEY
 export ANTHROPIC_MODEL=claude-haiku-5-5
 """,
             ),
         ),
         "x-claude-code-session-id, and x-claude-code-agent-id on sub-agents.",
         "It speaks the messages API: its requests pass with its own session fields. routing.apis can include "
-        "messages. Only models of that protocol work.",
+        "messages. Only models of that protocol work. The key goes into ANTHROPIC_API_KEY, because what is in "
+        "ANTHROPIC_AUTH_TOKEN is sent as a bearer token, which that API refuses.",
+        "@anthropic-ai/claude-code 2.1.197, with messages in routing.apis",
     ),
 )

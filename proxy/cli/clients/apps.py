@@ -15,7 +15,21 @@ _ONE_NAME = (
 )
 
 APPS: Final = (
-    Client("cline", "Cline", (Snippet("Settings, API Configuration", "text", _FORM),), "Nothing.", _ONE_NAME),
+    Client(
+        "cline",
+        "Cline",
+        (
+            Snippet("Settings, API Configuration", "text", _FORM),
+            Snippet(
+                "the shell, for the command line version",
+                "sh",
+                'cline auth -p openai -b %NAMED% -k "$OPENCODE_API_KEY" -m glm-5.3\n',
+            ),
+        ),
+        "Nothing.",
+        _ONE_NAME,
+        "cline (npm) 3.0.65, the command line version",
+    ),
     Client(
         "roo",
         "Roo Code, Zoo Code",

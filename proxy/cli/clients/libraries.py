@@ -121,8 +121,8 @@ litellm_settings:
         ),
         "The SDK: nothing. The proxy: its clients' x- fields, once forwarding is on for the model.",
         "The proxy forwards nothing by default, and ids that it makes for each request are never taken for a "
-        "conversation. The proxy's file is from documentation.",
-        "litellm 1.110.2 (the SDK)",
+        "conversation. It wants a key of its own for its clients, LITELLM_MASTER_KEY.",
+        "litellm 1.110.2 (the SDK), 1.108.7 (the proxy)",
     ),
     Client(
         "curl",
