@@ -2,6 +2,7 @@
 # make test    format, lint, types, import rules, tests
 # make run     the daemon, from this checkout
 # make bench   the project's own figures
+# make traces  how well conversations are recognised without ids, client by client
 # make image   build the container image and try it, without Docker (root on Debian)
 # make slow    the tests that take minutes or hours
 
@@ -13,7 +14,7 @@ JOBS ?= 2
 ALONE = $(BIN)/python -m pytest -q --last-failed --last-failed-no-failures none -m 'not slow' $(ARGS)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo run test lint types imports tests slow bench image format docs clean
+.PHONY: help demo run test lint types imports tests slow bench traces image format docs clean
 
 help:
 	@sed -n 's/^# make/make/p' Makefile
@@ -53,6 +54,9 @@ slow: $(VENV)/.developing
 
 bench: $(VENV)/.developing
 	$(BIN)/python -m tests.bench $(ARGS)
+
+traces: $(VENV)/.developing
+	$(BIN)/python -m tests.traces $(ARGS)
 
 image:
 	.ci/image

@@ -1,0 +1,33 @@
+"""ocpool's own resolver behind the interface of a lane: the calls that ``proxy/forward.py`` makes, in its order."""
+
+from typing import Any
+
+from config.settings import Settings
+from proxy.conversation import body, ids
+from proxy.conversation.registry import Registry
+from proxy.conversation.rules import NO_RULES
+from proxy.conversation.scopes import scope_of
+from proxy.gateway import paths
+from tests.traces.play import Reply
+from tests.traces.wire import Wire
+
+SECRET = b"one installation of these traces"
+DEFAULT_PATH = "/zen/go/v1"
+
+
+class Ocpool:
+    """One registry at its defaults."""
+
+    def __init__(self) -> None:
+        self.registry = Registry(Settings(), SECRET, lambda _: None)
+
+    def begin(self, sent: Wire, now: int) -> tuple[str, str, Any]:
+        target = paths.resolve(sent.target.encode(), DEFAULT_PATH)
+        facts = body.read(sent.chunks, sent.size, False)
+        scope = scope_of(None, sent.fields, SECRET)
+        reading = ids.read_ids(sent.fields, target.named, facts, NO_RULES, target.upstream.decode("latin-1"))
+        resolved = self.registry.resolve(reading, scope, target.provider, facts, now)
+        return resolved.conversation.label, resolved.conversation.match, resolved
+
+    def end(self, token: Any, reply: Reply, now: int) -> None:
+        self.registry.done(token, now, reply.complete)
