@@ -10,7 +10,7 @@ import argparse
 import sys
 
 from tests.traces import bars
-from tests.traces.report import ROWS, Line, line, played, told, total
+from tests.traces.report import ROWS, TOGETHER, Line, line, played, told, total
 from tests.traces.resolver import Ocpool
 
 HEAD = (
@@ -49,7 +49,7 @@ def main() -> int:
     parser.add_argument("--misses", action="store_true", help="show where pairs were missed or wrong")
     asked = parser.parse_args()
     lines = []
-    for name in asked.rows or ROWS:
+    for name in asked.rows or (*ROWS, TOGETHER):
         removed, present = played(name, Ocpool, asked.seed)
         lines.append(line(name, removed, present))
         if asked.misses:
@@ -57,7 +57,8 @@ def main() -> int:
             print("".join(f"{one}\n" for one in shown), end="")
     for title, part in (
         ("Clients", [one for one in lines if one.client]),
-        ("Cases", [one for one in lines if not one.client]),
+        ("Cases", [one for one in lines if one.case]),
+        ("Together", [one for one in lines if not one.client and not one.case]),
     ):
         if part:
             print(table(title, part), end="\n\n")

@@ -28,8 +28,8 @@ def under_row(one: Line) -> list[str]:
 def under_means(lines: Sequence[Line]) -> list[str]:
     """Which means are under theirs."""
     wrong = []
-    for what, wanted in (("clients", True), ("cases", False)):
-        part = [one for one in lines if one.client is wanted]
+    clients, cases = [one for one in lines if one.client], [one for one in lines if one.case]
+    for what, part in (("clients", clients), ("cases", cases)):
         if part:
             mean = total(part)
             wrong += _less(f"{what}, mean precision", mean.precision, MEAN_PRECISION)

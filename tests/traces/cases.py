@@ -13,7 +13,7 @@ from tests.traces.corpus import BEGIN, KEY
 from tests.traces.play import Clock, Script, Timed, Wait
 from tests.traces.session import Session
 
-Row = Callable[[int], tuple[list[Timed], Clock]]
+Row = Callable[[int, Clock], list[Timed]]
 Played = Callable[[Session], Script]
 AGENTS = ("pi", "opencode", "openai-sdk", "roo", "crush", "litellm")
 CHATS = ("openai-sdk", "curl", "workbuddy", "langchain", "zed", "continue")
@@ -40,8 +40,7 @@ class Cases:
         """
 
         def declare(script: Played) -> Played:
-            def row(seed: int) -> tuple[list[Timed], Clock]:
-                clock = Clock(BEGIN + at)
+            def row(seed: int, clock: Clock) -> list[Timed]:
                 timed = []
                 for number in range(count):
                     chosen = clients[number % len(clients)]
@@ -49,7 +48,7 @@ class Cases:
                     rng = Random(f"{seed}/{name}/{'alike' if alike else number}")
                     begun = _begun(client, rng, clock, f"{name}-{number}", script, number, alike)
                     timed.append(Timed(BEGIN + at + number * every, begun))
-                return timed, clock
+                return timed
 
             self.rows[name] = row
             return script

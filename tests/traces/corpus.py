@@ -20,10 +20,9 @@ TWINS = 5  # conversations with one opener, live at once
 MINUTE = 60_000
 
 
-def of_client(name: str, seed: int) -> tuple[list[Timed], Clock]:
+def of_client(name: str, seed: int, clock: Clock) -> list[Timed]:
     """One client's conversations: five that open alike, the others each with something that happens."""
     client = CLIENTS[name]
-    clock = Clock(BEGIN)
     timed = []
     same = words.task(Random(f"{seed}/{name}/same"))
     for number in range(PER_CLIENT):
@@ -35,7 +34,7 @@ def of_client(name: str, seed: int) -> tuple[list[Timed], Clock]:
         opener = same if twin else words.GREETINGS[0] if number == TWINS else words.task(rng)
         cwd = "/home/ada/src/atlas" if twin else ""
         timed.append(Timed(at, _life(client, rng, clock, f"{name}-{number}", key, opener, happens, cwd)))
-    return timed, clock
+    return timed
 
 
 def _life(client, rng, clock, label, key, opener, happens, cwd) -> Script:

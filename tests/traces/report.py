@@ -9,11 +9,12 @@ from tests.traces.direct import Lane, Played, Resolver, replay
 from tests.traces.play import Clock, Timed
 from tests.traces.score import Judged, Score, misses, score
 
-ROWS: dict[str, Callable[[int], tuple[list[Timed], Clock]]] = {
-    **{name: lambda seed, name=name: corpus.of_client(name, seed) for name in corpus.CLIENTS},
+ROWS: dict[str, Callable[[int, Clock], list[Timed]]] = {
+    **{name: lambda seed, clock, name=name: corpus.of_client(name, seed, clock) for name in corpus.CLIENTS},
     **scenarios.case.rows,
     **habits.case.rows,
 }
+TOGETHER = "all of them in one daemon"
 
 
 @dataclass(frozen=True)
@@ -30,6 +31,10 @@ class Line:
     def client(self) -> bool:
         return self.name in corpus.CLIENTS
 
+    @property
+    def case(self) -> bool:
+        return self.name in ROWS and not self.client
+
 
 def run(name: str, make: Callable[[], Resolver], seed: int = 1) -> Line:
     """Play a row before two resolvers at once, one that is shown the ids and one that is not."""
@@ -38,8 +43,10 @@ def run(name: str, make: Callable[[], Resolver], seed: int = 1) -> Line:
 
 
 def played(name: str, make: Callable[[], Resolver], seed: int = 1) -> tuple[list[Played], list[Played]]:
-    """A row's requests, with ids removed and with ids present."""
-    scripts, clock = ROWS[name](seed)
+    """A row's requests, with ids removed and with ids present; for ``TOGETHER``, every row's, before one resolver."""
+    clock = Clock(corpus.BEGIN)
+    rows = ROWS.values() if name == TOGETHER else [ROWS[name]]
+    scripts = [timed for row in rows for timed in row(seed, clock)]
     removed, present = Lane(make(), False), Lane(make(), True)
     replay(scripts, clock, removed, present)
     return removed.played, present.played

@@ -127,7 +127,8 @@ class Continue(Client):
     def title(self, session: Session) -> list[dict[str, Any]] | None:
         said = [entry.text for entry in session.history if isinstance(entry, Said) and entry.text]
         asked = "Given the following, reply with a title for the chat that is 3-4 words in length:\n\n"
-        return [{"role": "user", "content": asked + said[-1]}] if said else None
+        text = re.sub(r"```.*?```", "", said[-1], flags=re.DOTALL).strip() if said else ""
+        return [{"role": "user", "content": asked + text}] if text else None
 
     def compaction(self, session: Session) -> list[list[dict[str, Any]]]:
         asked = "Summarise our conversation so that it can go on from the summary alone."
