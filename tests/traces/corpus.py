@@ -47,7 +47,8 @@ def life(session: Session, opener: str, turns: int, happens: tuple[str, ...] = (
     client, rng = session.client, session.rng
     session.opener = opener
     if client.title_beside:
-        yield Beside(talk.title(session))
+        yield Beside(_after(rng.randrange(60), talk.title(session)))  # a race: either may come first
+        yield Wait(rng.randrange(60))
     yield from talk.turn(session, opener)
     if not client.title_beside:
         yield Beside(talk.title(session))
@@ -59,6 +60,11 @@ def life(session: Session, opener: str, turns: int, happens: tuple[str, ...] = (
             for event in happens:
                 yield from EVENTS[event](session)
                 yield Wait(rng.randrange(2_000, 2 * MINUTE))
+
+
+def _after(ms: int, script: Script) -> Script:
+    yield Wait(ms)
+    yield from script
 
 
 def _now(change: Callable[[Session], None]) -> Callable[[Session], Script]:

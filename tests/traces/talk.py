@@ -18,8 +18,9 @@ def ask(
     client = session.client
     if messages is None:
         messages = client.messages(session)
-    request = client.request(session, kind, messages, session.final() if reply is None else reply)
-    return (yield Ask(request))
+    planned = session.final() if reply is None else reply
+    got = yield Ask(client.request(session, kind, messages, client.spoken(planned)))
+    return client.heard(got)
 
 
 def steps_of(session: Session, steps: int | None) -> int:

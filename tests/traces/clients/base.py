@@ -34,13 +34,13 @@ def clock_time(at: int) -> str:
     return f"{seconds // 3600:02d}:{seconds // 60 % 60:02d}:{seconds % 60:02d}"
 
 
-def tool(name: str) -> dict[str, Any]:
-    """A tool's declaration."""
+def tool(name: str, client: str) -> dict[str, Any]:
+    """A tool's declaration; every client describes its own."""
     properties = {key: {"type": "string"} for key in ("path", "pattern", "command", "old", "new")}
     schema = {"type": "object", "properties": properties, "additionalProperties": False}
     return {
         "type": "function",
-        "function": {"name": name, "description": f"The {name} tool.", "parameters": schema},
+        "function": {"name": name, "description": f"The {name} tool of {client}.", "parameters": schema},
     }
 
 
@@ -137,7 +137,7 @@ class Client:
         if self.stream:
             body |= {"stream": True, "stream_options": {"include_usage": True}}
         if self.uses and self.tools_on(kind):
-            body["tools"] = [tool(name) for name in self.uses]
+            body["tools"] = [tool(name, self.name) for name in self.uses]
         return body
 
     def tools_on(self, kind: str) -> bool:
@@ -189,6 +189,14 @@ class Client:
     def keeps(self, reply: Reply) -> str:
         """What of an answer's text goes into the history."""
         return reply.text
+
+    def spoken(self, reply: Reply) -> Reply:
+        """How the model says it to this client: some have tool calls in the text."""
+        return reply
+
+    def heard(self, reply: Reply) -> Reply:
+        """What the client makes of it: the other way round."""
+        return reply
 
     def aborted(self, session: Session, reply: Reply) -> None:
         """The user stopped this answer; what came of it stays, unless the client drops it."""

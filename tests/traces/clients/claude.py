@@ -182,7 +182,7 @@ class Codex(Client):
         request.id_body = {"prompt_cache_key": root.id}
 
     def body(self, session: Session, kind: str, messages: list[dict[str, Any]]) -> dict[str, Any]:
-        tools = [{"type": "function", "strict": False, **tool(name)["function"]} for name in self.uses]
+        tools = [{"type": "function", "strict": False, **tool(name, self.name)["function"]} for name in self.uses]
         return {
             "model": session.model,
             "instructions": self.system(session),

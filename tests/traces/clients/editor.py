@@ -10,6 +10,8 @@ from tests.traces.play import Call, Reply, Request, Script
 from tests.traces.session import Entry, Result, Said, Session, User
 from tests.traces.talk import ask
 
+_XML = re.compile(r"<(read|edit|bash|search)>\n(.*?)\n</\1>", re.DOTALL)
+
 
 def _environment(session: Session, at: int, number: int) -> str:
     rng = Random(f"{session.label}/{number}")
@@ -32,9 +34,16 @@ class Cline(Client):
     def tools_on(self, kind: str) -> bool:
         return False
 
+    def spoken(self, reply: Reply) -> Reply:
+        text = reply.text + "".join(f"\n<{c.name}>\n{c.arguments}\n</{c.name}>" for c in reply.calls)
+        return reply._replace(text=text, calls=())
+
+    def heard(self, reply: Reply) -> Reply:
+        calls = tuple(Call(name, name, told) for name, told in _XML.findall(reply.text))
+        return reply._replace(calls=calls)
+
     def assistant(self, session: Session, entry: Said) -> dict[str, Any]:
-        calls = "".join(_xml(call) for call in entry.calls)
-        return {"role": "assistant", "content": [{"type": "text", "text": f"{entry.text}{calls}"}]}
+        return {"role": "assistant", "content": [{"type": "text", "text": entry.text}]}
 
     def keeps(self, reply: Reply) -> str:
         return reply.text.strip()
@@ -60,10 +69,6 @@ class Cline(Client):
     def compacted(self, session: Session, summaries: list[str]) -> list[Entry]:
         told = f"This session is continued from one that ran out of context. Summary:\n{summaries[0]}"
         return [*session.history[:2], User(told, session.clock.now)]
-
-
-def _xml(call: Call) -> str:
-    return f"\n<{call.name}>\n{call.arguments}\n</{call.name}>"
 
 
 class Roo(Client):
