@@ -70,6 +70,12 @@ def key_path(settings: Settings, environ: Mapping[str, str] = os.environ) -> Pat
     return path.with_name(f"{path.name}.key")
 
 
+def archive_path(settings: Settings, environ: Mapping[str, str] = os.environ) -> Path:
+    """The archive of conversations, ``<state path>.conversations``."""
+    path = state_path(settings, environ)
+    return path.with_name(f"{path.name}.conversations")
+
+
 def _absolute(path: Path) -> Path:
     """Against the current folder; if that was deleted, against ``/``."""
     try:

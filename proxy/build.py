@@ -8,6 +8,7 @@ from pool.inventory import Inventory
 from pool.keeper import Keeper
 from pool.routes import Routes
 from pool.stores.file import FileStore
+from proxy.conversation.evidence import Evidence
 from proxy.conversation.registry import Registry
 from proxy.conversation.scopes import load_secret
 from proxy.daemon import Daemon, upstream_of
@@ -46,7 +47,7 @@ def build(loaded: Loaded, clock: Clock, redactor: Redactor) -> Daemon:
             warn=log.warning,
         ),
         routes=routes,
-        registry=Registry(settings, secret, routes.natural_holder),
+        registry=Registry(settings, secret, routes.natural_holder, Evidence(settings, secret)),
         keeper=Keeper(settings, routes, store),
         redactor=redactor,
         targets=targets,

@@ -82,15 +82,15 @@ class Forward:
         exchange.bytes_in = incoming.size
         encoded = seen.get(b"content-encoding", b"identity").strip().lower() != b"identity"
         if incoming.complete:
-            exchange.facts = body.read(incoming.chunks, incoming.size, encoded)
+            exchange.facts = body.read(incoming.chunks, incoming.size, encoded, daemon.registry.prefixes)
         exchange.scope = scope_of(exchange.token_scope, raw, daemon.secret)
         reading = ids.read_ids(
             raw, exchange.target.named, exchange.facts, daemon.rules, exchange.target.upstream.decode("latin-1")
         )
-        exchange.match = reading.match
         exchange.resolved = daemon.registry.resolve(
             reading, exchange.scope, exchange.target.provider, exchange.facts, exchange.at
         )
+        exchange.match = exchange.resolved.match
 
     def _start(self, exchange: Exchange, raw: list[Field]) -> None:
         """The id it goes out on: local memory only, never a wait."""

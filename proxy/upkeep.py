@@ -13,6 +13,7 @@ from pool.keeper import Done, Job
 from pool.model import Note, ProbeResult, Start, Stock
 from pool.refill import ProbeWish
 from pool.search import Found, GiveUp
+from proxy.archiving import archiving_of
 from proxy.daemon import Daemon
 from proxy.notify import ALIVE, notify, watchdog_ms
 from proxy.worker import Worker
@@ -35,6 +36,7 @@ class Upkeep:
     def __init__(self, daemon: Daemon) -> None:
         self._daemon = daemon
         self._worker = Worker("ocpool-state")
+        self._archiving = archiving_of(daemon)
         self._job: asyncio.Future[Done] | None = None  # the one under way for the state file
         self._began_ms = 0.0
         self._wanted = asyncio.Event()
@@ -44,6 +46,8 @@ class Upkeep:
         """Read the state before traffic, within a bound; what comes later is adopted then."""
         self._give(self._daemon.keeper.opening(self._daemon.clock.wall_ms()))
         try:
+            if self._archiving is not None:
+                await self._archiving.open()
             await self._adopt(_OPENING_BOUND_S)
         except Exception as exc:  # noqa: BLE001  (a start without state is still a start)
             self._daemon.trouble("state_open_failed", exc)
@@ -51,6 +55,8 @@ class Upkeep:
     async def close(self) -> None:
         """Put unused spares back and write what is pending, within a bound."""
         daemon = self._daemon
+        if self._archiving is not None:
+            await self._archiving.close()
         try:
             async with asyncio.timeout(_CLOSING_BOUND_S):
                 await self._adopt(_CLOSING_BOUND_S)
@@ -90,6 +96,8 @@ class Upkeep:
         loops = [self._state, self._refill, self._watch]
         if watchdog_ms() is not None:
             loops.append(self._alive)
+        if self._archiving is not None:
+            loops.append(self._archiving.loop)
         return [group.create_task(self._endlessly(loop), name=f"ocpool{loop.__name__}") for loop in loops]
 
     async def _endlessly(self, loop: Callable[[], Awaitable[None]]) -> None:
@@ -105,7 +113,7 @@ class Upkeep:
         daemon = self._daemon
         while True:
             await asyncio.sleep(_STATE_TICK_S)
-            for note in daemon.routes.notes():
+            for note in (*daemon.routes.notes(), *daemon.registry.notes()):
                 daemon.note(note)
             if self._job is None:
                 work = daemon.keeper.next_job(daemon.clock.wall_ms())

@@ -75,8 +75,8 @@ def test_without_a_value_the_id_is_minted():
 
 def test_minted_ids_are_the_same_after_a_restart():
     """Nothing has to be stored for it."""
-    assert mint(SECRET, A, Shape.UUID).value == "1f269aa8-c49e-4932-9e68-13aca3a64e7e"
-    assert mint(SECRET, A, Shape.SES).value == "ses_2bc0b27a92170UUN8Qnc6iyF7D"
+    assert mint(SECRET, A, Shape.UUID).value == "1b1be2ac-95bd-4a7e-983c-5c938c711a4f"
+    assert mint(SECRET, A, Shape.SES).value == "ses_362107dce2f9Bo9KipWN4wf2SU"
 
 
 @given(st.text("0123456789abcdef", min_size=16, max_size=16))

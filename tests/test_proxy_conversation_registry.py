@@ -91,22 +91,6 @@ def test_a_key_rotated_under_one_listener_token_keeps_the_conversation():
     assert len({take_turn(known, reading(x_session_id=SES), scope).label for scope in scopes}) == 1
 
 
-def test_evidence_does_not_cross_scopes():
-    """What would prove a conversation is asked with the scope."""
-    asked = []
-
-    class Proof:
-        def label_of(self, read, scope, facts, now):
-            asked.append((scope, now))
-            return {ALICE: "a" * 16}.get(scope)
-
-    known = registry(evidence=Proof())
-    assert take_turn(known, reading(), ALICE, now=3).label == "a" * 16
-    assert not take_turn(known, reading(), BOB, now=4).known
-    assert asked == [(ALICE, 3), (BOB, 4)]
-    assert take_turn(known, reading(x_session_id=SES), ALICE).label != "a" * 16
-
-
 def test_a_name_in_the_path_and_in_our_field_are_one_conversation():
     """With a minted natural id, or the session that the client sent first."""
     known = registry()

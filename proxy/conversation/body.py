@@ -1,7 +1,7 @@
 """What a request body says about its conversation, read once and never changed.
 
-Nothing of the document is kept but the few facts below. A compressed body is not read at all. A body over 4 MiB
-is not parsed: ``scan.py`` looks for its model and its stream flag, and ids come from the fields alone.
+Nothing of the document outlives the decision but the few facts below. A compressed body is not read at all. A body
+over 4 MiB is not parsed: ``scan.py`` looks for its model and its stream flag, and ids come from the fields alone.
 """
 
 import re
@@ -9,14 +9,13 @@ from typing import Any, Final, NamedTuple
 
 import orjson
 
+from proxy.conversation.content import LISTS, Content
 from proxy.conversation.precedence import BODY_KEYS, NESTED, accept
+from proxy.conversation.prefixes import SMALLEST, Prefixes
 from proxy.conversation.scan import scan
 
 PARSE_MAX_BYTES: Final = 4 * 1024 * 1024
-COUNTED: Final = 3
-
 _KEYS = frozenset(BODY_KEYS)
-_SYSTEM = ("system", "developer")
 _SESSION_IN_USER = re.compile(r"_session_([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})", re.IGNORECASE)
 
 
@@ -24,7 +23,8 @@ class BodyFacts(NamedTuple):
     """What was read from a request body.
 
     ``ids`` are the client's ids (ranks 6, 8 and 9) as (place, value), places such as ``metadata.session_id``.
-    ``non_system`` counts messages that are neither system nor developer, to at most ``COUNTED``.
+    ``non_system`` counts messages that are neither system nor developer, to at most ``COUNTED``. ``content`` holds
+    the messages themselves until it was decided where they belong.
     """
 
     parsed: bool
@@ -35,21 +35,63 @@ class BodyFacts(NamedTuple):
     tools: bool = False
     non_system: int = 0
     input_bytes: int = 0
+    content: Content | None = None
 
 
-def read(chunks: list[bytes], size: int, encoded: bool) -> BodyFacts:
-    """Read a body of ``size`` bytes in ``chunks``; ``encoded`` when it has a Content-Encoding. Never raises."""
+def read(chunks: list[bytes], size: int, encoded: bool, prefixes: Prefixes | None = None) -> BodyFacts:
+    """Read a body of ``size`` bytes in ``chunks``; ``encoded`` when it has a Content-Encoding. Never raises.
+
+    ``prefixes`` are the bodies before, which may have begun alike.
+    """
     if encoded or not size:
         return BodyFacts(False, input_bytes=size)
     if size > PARSE_MAX_BYTES:
         model, stream = scan(chunks)
         return BodyFacts(False, _model(model), stream, input_bytes=size)
+    data = chunks[0] if len(chunks) == 1 else b"".join(chunks)
+    facts = _continued(data, prefixes) if prefixes is not None else None
+    if facts is not None:
+        return facts
     try:
-        document = orjson.loads(chunks[0] if len(chunks) == 1 else b"".join(chunks))
+        document = orjson.loads(data)
     except ValueError:  # not JSON, not UTF-8, or nested too deep
         return BodyFacts(False, input_bytes=size)
     if not isinstance(document, dict):
         return BodyFacts(False, input_bytes=size)
+    content = _content(document)
+    if content is not None and prefixes is not None and size >= SMALLEST:
+        content.remembering(prefixes, data, None)
+    return _facts(document, content, size)
+
+
+def _continued(data: bytes, prefixes: Prefixes) -> BodyFacts | None:
+    """Read only what follows the beginning that a body before had, if one did."""
+    found = prefixes.find(data)
+    if found is None:
+        return None
+    known = found[0]
+    key = b'"' + known.name.encode() + b'"'
+    if data.rfind(key, known.end) >= 0:
+        return None  # the same key again, perhaps: let the parser decide
+    try:
+        document = orjson.loads(data[: known.start - 1] + b"0}")
+        rest = orjson.loads(b"{" + key + b":[0" + data[known.end :])
+    except ValueError:
+        return None
+    document.update(rest)
+    content = Content(document, known.name, rest[known.name][1:]).remembering(prefixes, data, found)
+    return _facts(document, content, len(data))
+
+
+def _content(document: dict[str, Any]) -> Content | None:
+    for name in LISTS:
+        messages = document.get(name)
+        if isinstance(messages, list):
+            return Content(document, name, messages)
+    return None
+
+
+def _facts(document: dict[str, Any], content: Content | None, size: int) -> BodyFacts:
     ids = tuple(_ids(document))
     return BodyFacts(
         parsed=True,
@@ -58,8 +100,9 @@ def read(chunks: list[bytes], size: int, encoded: bool) -> BodyFacts:
         ids=ids,
         prompt_cache_key=_cache_key(ids),
         tools=bool(document.get("tools") or document.get("functions")),
-        non_system=_non_system(document),
+        non_system=content.count if content is not None else 0,
         input_bytes=size,
+        content=content,
     )
 
 
@@ -72,22 +115,6 @@ def _cache_key(ids: tuple[tuple[str, str], ...]) -> str | None:
         if place.endswith(("prompt_cache_key", "promptCacheKey")):
             return value
     return None
-
-
-def _non_system(document: dict[str, Any]) -> int:
-    """Count what a side call has at most two of; no further than that takes."""
-    messages = document.get("messages")
-    if messages is None:
-        messages = document.get("input")  # what the Responses API calls them
-    if not isinstance(messages, list):
-        return 0
-    count = 0
-    for message in messages:
-        if not (isinstance(message, dict) and message.get("role") in _SYSTEM):
-            count += 1
-            if count == COUNTED:
-                break
-    return count
 
 
 def _ids(document: dict[str, Any]) -> list[tuple[str, str]]:

@@ -53,7 +53,7 @@ class Reading(NamedTuple):
     ``match`` is the text of ``x-ocpool-match``, ``signal`` the name of the field or the place that decided,
     ``session`` the value of the strongest session field that was sent: what the gateway would have seen.
     ``parent`` is the value that the client calls the conversation which started this one. ``side``: the client
-    marked it as a side call. ``disagrees`` names the other owner signals that had another value.
+    marked it as a side call, ``retry``: as a retry. ``disagrees`` names the other owner signals that had another value.
     """
 
     rank: int
@@ -64,6 +64,7 @@ class Reading(NamedTuple):
     session: str | None = None
     parent: str | None = None
     side: bool = False
+    retry: bool = False
     disagrees: tuple[str, ...] = ()
 
 
@@ -74,6 +75,7 @@ class _Sent:
     parent: str | None = None
     parent_agent: str | None = None
     side = False
+    retry = False
     turn: bytes | None = None
 
     def __init__(self) -> None:
@@ -112,7 +114,7 @@ def read_ids(
         ids = sorted([*ids, (_PAIR.order, pair, _PAIR)], key=_BY_ORDER)
     rank, kind, match, signal, value = _decide(ids, named, chosen, about)
     others = _others(ids, value) if rank > 0 and len(ids) > 1 else ()
-    return Reading(rank, match, kind, signal, value, session, sent.parent, sent.side, others)
+    return Reading(rank, match, kind, signal, value, session, sent.parent, sent.side, sent.retry, others)
 
 
 def _pass(fields: list[tuple[bytes, bytes]]) -> _Sent:
@@ -138,7 +140,9 @@ def _mark(sent: _Sent, signal: Signal, raw: bytes) -> None:
     value = accept_field(raw)
     if value is None:
         return
-    if signal.where is Where.AGENT:
+    if signal.where is Where.RETRY:
+        sent.retry = value.isdigit() and int(value) > 0
+    elif signal.where is Where.AGENT:
         sent.agent = value
     elif signal.name == CLAUDE_PARENT:
         sent.parent_agent = value

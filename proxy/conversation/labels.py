@@ -8,6 +8,7 @@ import hmac
 import re
 import secrets
 from functools import lru_cache
+from hashlib import blake2b
 
 from proxy.conversation.ids import Reading
 from proxy.conversation.precedence import NAME, OURS
@@ -55,4 +56,6 @@ def is_label(secret: bytes, scope: str, text: str) -> bool:
 
 
 def _proof(secret: bytes, scope: str, core: str) -> str:
-    return hmac.digest(secret, f"proof\0{scope}\0{core}".encode(), "sha256").hex()[: 16 - _CORE]
+    # Keyed BLAKE2 is a MAC as it is (RFC 7693), and made with every new conversation.
+    key = secret if len(secret) <= blake2b.MAX_KEY_SIZE else blake2b(secret).digest()
+    return blake2b(f"proof\0{scope}\0{core}".encode(), key=key, digest_size=8).hexdigest()[: 16 - _CORE]

@@ -32,6 +32,7 @@ class Where(StrEnum):
     AGENT = "agent"  # the second half of a pair
     PARENT = "parent"  # names another conversation
     TASK = "task"  # marks a side call
+    RETRY = "retry"  # counts the attempts before this one
 
 
 class Row(NamedTuple):
@@ -110,6 +111,7 @@ MARKS: tuple[Row, ...] = (
         ("x-parent-session-id", "x-opencode-parent-session-id", "x-codex-parent-thread-id", CLAUDE_PARENT),
     ),
     Row(0, Kind.NONE, Where.TASK, ("x-task",)),
+    Row(0, Kind.NONE, Where.RETRY, ("x-stainless-retry-count",)),
 )
 
 NEVER_FIELDS = frozenset(
@@ -160,7 +162,7 @@ SIGNALS = {name: _signal(order, row, name) for order, (row, name) in enumerate(_
 _FIELDS = {
     name: signal
     for name, signal in SIGNALS.items()
-    if signal.where in {Where.FIELD, Where.TURN, Where.AGENT, Where.PARENT, Where.TASK}
+    if signal.where in {Where.FIELD, Where.TURN, Where.AGENT, Where.PARENT, Where.TASK, Where.RETRY}
 }
 _PATTERN = re.compile(r"x-[a-z0-9-]+-(session|conversation|chat)-id")
 _NOT_A_SESSION = re.compile(r"parent|request|trace|token|auth")

@@ -8,18 +8,23 @@ from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 from config.settings import Settings
-from pool.model import Natural, Shape
+from pool.model import Natural, Note, Shape
+from proxy.conversation.answer import Answer
 from proxy.conversation.body import BodyFacts
+from proxy.conversation.evidence import Evidence, Track
 from proxy.conversation.ids import NEW, Reading
 from proxy.conversation.labels import TELLING_LENGTH, identity, identity_of, is_label, label_of, new_label
-from proxy.conversation.naturals import Naturals, mint, shape_of
+from proxy.conversation.naturals import Naturals, digest_of, mint, shape_of
 from proxy.conversation.precedence import OURS, PRECEDENCE, Kind, Where
+from proxy.conversation.prefixes import Prefixes
+from proxy.conversation.recognising import Recognised, Recogniser
 from proxy.conversation.side import is_side_call, looks_aside
 
 MODELS_KEPT = 16  # models of one conversation that are remembered
+FAILURES_KEPT = 16
 CLAIMS_PER_CONVERSATION = 8  # claims on clients' values that are remembered past their conversations
 
 _SESSION_SIGNALS = tuple(name for row in PRECEDENCE if row.where is Where.FIELD and row.rank > 0 for name in row.names)
@@ -44,18 +49,18 @@ class Conversation:
 
 
 class Resolved(NamedTuple):
-    """Where a request belongs. ``turn`` is what ``Wish.turn`` wants: neither a side call nor unrecognised."""
+    """Where a request belongs. ``turn`` is what ``Wish.turn`` wants: neither a side call nor unrecognised.
+
+    ``match`` is the text of ``x-ocpool-match``. ``wants_answer``: the answer's content is asked for by ``answered``;
+    False where an id of the client's decides and nothing casts doubt on it, so that nobody needs to read it.
+    """
 
     conversation: Conversation
     side: bool
     turn: bool
-
-
-class Evidence(Protocol):
-    """Rank 10: what a request's content proves. Asked where no id owns the request."""
-
-    def label_of(self, reading: Reading, scope: str, facts: BodyFacts | None, now: int) -> str | None:
-        """The label of the conversation that this content continues; None when nothing is proven."""
+    match: str = NEW
+    wants_answer: bool = False
+    track: Track | None = None
 
 
 class Registry:
@@ -72,7 +77,10 @@ class Registry:
         evidence: Evidence | None = None,
     ) -> None:
         self._secret = secret
-        self._evidence = evidence
+        self._holder = holder
+        self.evidence = evidence
+        self._recogniser = Recogniser(evidence, secret, self._was_known) if evidence is not None else None
+        self._failures: list[Note] = []
         self._all: dict[str, Conversation] = {}
         self._idle: OrderedDict[str, Conversation] = OrderedDict()  # the longest idle first
         self._naturals = Naturals(secret, holder, 0)
@@ -81,33 +89,55 @@ class Registry:
     def __len__(self) -> int:
         return len(self._all)
 
+    @property
+    def prefixes(self) -> Prefixes | None:
+        """What ``body.read`` may skip, because it read it before."""
+        return self.evidence.prefixes if self.evidence is not None else None
+
     def reconfigure(self, settings: Settings) -> None:
         """Take the limits of new settings; what is beyond them goes with the next request."""
         self._max_count = settings.conversation.max_count
         self._idle_ttl_ms = settings.conversation.idle_ttl_ms
         self._naturals.remember = self._max_count * CLAIMS_PER_CONVERSATION
+        if self.evidence is not None:
+            self.evidence.reconfigure(settings)
 
     def resolve(self, reading: Reading, scope: str, provider: str, facts: BodyFacts | None, now: int) -> Resolved:
         """Find or begin the request's conversation, with one more in flight. Every call is owed one ``done``."""
         self._forget(now)
-        label = self._label(reading, scope, facts, now)
-        if label is None:
-            return Resolved(self.unnamed(scope, provider, now), reading.side, False)
+        found = self._recognised(reading, scope, facts, now)
+        if facts is not None and facts.content is not None:
+            facts.content.drop()
+        if found is None:
+            return Resolved(self.unnamed(scope, provider, now), reading.side, False, reading.match)
+        label = found.label
         conversation = self._all.get(label)
         if conversation is None:
             conversation = self._begin(label, reading, scope, now)
             self._forget(now)
-        conversation.match = reading.match
+        conversation.match = found.match
         conversation.last_seen_at = now
         conversation.in_flight += 1
         self._idle.pop(label, None)
-        side = is_side_call(conversation.models, facts, reading)
+        by_content = found.track is not None and reading.kind is not Kind.OWNER
+        side = found.side or (reading.side if by_content else is_side_call(conversation.models, facts, reading))
         if not side and facts is not None and facts.model is not None:
             _note_model(conversation.models, facts.model, not looks_aside(facts))
-        return Resolved(conversation, side, not side)
+        return Resolved(conversation, side, not side, found.match, found.track is not None, found.track)
+
+    def answered(self, resolved: Resolved, answer: Answer | None, now: int) -> None:  # noqa: ARG002 - one signature
+        """What the upstream answered, whole or in part; None when it was not read. Once, before ``done``."""
+        if answer is None or resolved.track is None or self.evidence is None:
+            return
+        try:
+            self.evidence.answered(resolved.track, answer)
+        except Exception as exc:  # noqa: BLE001  (an answer that cannot be noted is as good as unread)
+            self._failed(exc)
 
     def done(self, resolved: Resolved, now: int, completed: bool) -> None:
         """The request is over. A turn counts when it was ``completed``."""
+        if resolved.track is not None and self.evidence is not None:
+            self.evidence.done(resolved.track, now, completed=completed)
         conversation = resolved.conversation
         if conversation.in_flight == 0 or self._all.get(conversation.label) is not conversation:
             return
@@ -155,16 +185,36 @@ class Registry:
             for conversation in latest
         ]
 
-    def _label(self, reading: Reading, scope: str, facts: BodyFacts | None, now: int) -> str | None:
-        if reading.kind is not Kind.OWNER and self._evidence is not None:
-            proven = self._evidence.label_of(reading, scope, facts, now)
-            if proven is not None:
-                return proven
+    def notes(self) -> list[Note]:
+        """What happened since the last call that people should hear of."""
+        notes, self._failures = self._failures, []
+        if self._recogniser is not None:
+            notes += self._recogniser.probation.notes
+            self._recogniser.probation.notes = []
+        return notes
+
+    def _recognised(self, reading: Reading, scope: str, facts: BodyFacts | None, now: int) -> Recognised | None:
+        if reading.signal == OURS and is_label(self._secret, scope, reading.value):
+            return Recognised(reading.value, reading.match)
+        if self._recogniser is not None:
+            try:
+                return self._recogniser.recognise(reading, scope, facts, now)
+            except Exception as exc:  # noqa: BLE001  (content that cannot be weighed is no evidence)
+                self._failed(exc)
         if reading.kind is Kind.NONE:
             return None
-        if reading.signal == OURS and is_label(self._secret, scope, reading.value):
-            return reading.value
-        return label_of(self._secret, scope, identity_of(reading))
+        return Recognised(label_of(self._secret, scope, identity_of(reading)), reading.match)
+
+    def _failed(self, exc: Exception) -> None:
+        if len(self._failures) < FAILURES_KEPT:
+            self._failures.append(Note("evidence_failed", {"reason": type(exc).__name__}))
+
+    def _was_known(self, label: str, reading: Reading) -> bool:
+        """Was there a conversation with this label before, in this process or by a stored binding?"""
+        if label in self._all:
+            return True
+        value = reading.session or reading.value
+        return bool(value) and self._holder(digest_of(self._secret, value)) == label
 
     def _begin(self, label: str, reading: Reading, scope: str, now: int) -> Conversation:
         shape = shape_of(reading.session, reading.value)

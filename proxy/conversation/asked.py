@@ -1,0 +1,71 @@
+"""A request as the rules of evidence see it, and what they decide."""
+
+from dataclasses import dataclass, field
+
+from proxy.conversation.body import BodyFacts
+from proxy.conversation.content import Content
+from proxy.conversation.lineage import IDS, MARKS, Lineage
+from proxy.conversation.side import looks_aside
+from proxy.conversation.transcript import Transcript
+
+Step = tuple[str, str, str | None]  # the rule, what it found, the label it is about
+
+TOOL_ID = "tool-id"
+ANSWER = "answer"
+SUMMARY = "summary"
+SIDE = "side"
+OPENER = "opener"
+RETRY = "retry"
+COHORT = "cohort"
+ALIAS = "alias"
+
+
+@dataclass(slots=True)
+class Asked:
+    """What is known of a request: what it says, how, in which cohort, and whether its client marked it as a retry."""
+
+    transcript: Transcript
+    content: Content
+    facts: BodyFacts
+    cohort: str | None
+    retry: bool
+    now: int
+    steps: list[Step] = field(default_factory=list)
+    _marks: frozenset[int] | None = None
+
+    @property
+    def marks(self) -> frozenset[int]:
+        """What the newest answers in the request, and their calls, are found by."""
+        if self._marks is None:
+            said = self.transcript
+            self._marks = frozenset(said.marks[-MARKS:]) | frozenset(said.ids[-IDS:])
+        return self._marks
+
+    @property
+    def aside(self) -> bool:
+        """Could it be a title or the like, by its shape?"""
+        return looks_aside(self.facts)
+
+    def may(self, line: Lineage) -> bool:
+        """May the request belong there at all? One in a cohort belongs to a conversation of that cohort only."""
+        return self.cohort is None or line.cohort == self.cohort
+
+    def note(self, rule: str, found: str, line: Lineage | None = None) -> None:
+        """Remember a step of the decision, for those who ask why."""
+        self.steps.append((rule, found, line.label if line is not None else None))
+
+
+@dataclass(slots=True)
+class Decision:
+    """Where a request belongs. ``line`` None: to a new conversation.
+
+    ``grows``: it continues the line; else it is a branch of it, or replaces what it said. ``side``: a side call.
+    ``parted``: a new conversation that shares its beginning with this line.
+    """
+
+    rule: str
+    line: Lineage | None = None
+    grows: bool = False
+    side: bool = False
+    parted: Lineage | None = None
+    steps: list[Step] = field(default_factory=list)

@@ -1,0 +1,114 @@
+"""The messages of one request, between the reading of its body and the decision about it. Then they are dropped."""
+
+from typing import Any, Final
+
+import orjson
+
+from proxy.conversation.hashing import Hasher
+from proxy.conversation.messages import SYSTEM, is_answer, text_of
+from proxy.conversation.prefixes import Known, Layout, Prefixes
+from proxy.conversation.transcript import MAX_MESSAGES, Transcript
+
+COUNTED: Final = 3
+FIRST: Final = 4  # messages among which a summary or a quoted opener is looked for
+LISTS: Final = ("messages", "input")  # what the APIs call the conversation
+
+
+class Content:
+    """What a request says, read no further than somebody asks for.
+
+    ``count`` is the number of messages that are no system's, to at most ``COUNTED``.
+    """
+
+    __slots__ = ("_chains", "_data", "_document", "_known", "_messages", "_name", "_prefixes", "_transcript", "count")
+
+    def __init__(self, document: dict[str, Any], name: str, messages: list[Any]) -> None:
+        self._document = document
+        self._name = name
+        self._messages = messages
+        self._data: bytes | None = None
+        self._known: Known | None = None
+        self._chains: list[int] = []
+        self._prefixes: Prefixes | None = None
+        self._transcript: Transcript | None = None
+        self.count = _count(messages)
+
+    def remembering(self, prefixes: Prefixes, data: bytes, found: tuple[Known, list[int]] | None) -> "Content":
+        """The same, to be remembered by its bytes; ``found`` is what is known of their beginning."""
+        self._prefixes, self._data = prefixes, data
+        if found is not None:
+            self._known, self._chains = found
+            self.count = min(COUNTED, self._known.counted + self.count)
+        return self
+
+    def transcript(self, hasher: Hasher) -> Transcript | None:
+        """The whole conversation as hashes; None when it is too long, or says nothing. Costs what is new."""
+        if self._transcript is None:
+            known = self._known
+            if len(self._messages) > MAX_MESSAGES:
+                return None
+            transcript = known.transcript.copy() if known is not None else Transcript()
+            transcript.extend(self._messages, hasher)
+            self._transcript = transcript
+            if self._prefixes is not None and self._data is not None:
+                layout = Layout(self._name, list(self._document), self.count, self.opener_key())
+                found = (known, self._chains) if known is not None else None
+                self._prefixes.remember(self._data, layout, transcript, found)
+        return self._transcript if len(self._transcript) else None
+
+    def opener_key(self) -> int:
+        """What tells in no time whether a request opens as the last one did, in this process; 0 for nothing."""
+        if self._known is not None:
+            return self._known.opener_key
+        for message in self._messages:
+            if isinstance(message, dict) and message.get("role") not in SYSTEM:
+                return hash(text_of(message.get("content")))
+        return 0
+
+    def first_texts(self) -> list[str]:
+        """The first few messages' texts, answers included. Empty where only what is new was parsed."""
+        found = []
+        if self._known is None:
+            for message in self._messages:
+                if isinstance(message, dict) and message.get("role") not in SYSTEM:
+                    found.append(text_of(message.get("content")))
+                    if len(found) == FIRST:
+                        break
+        return found
+
+    def opener(self) -> str:
+        """The text of the first thing the user said."""
+        for message in self._messages if self._known is None else ():
+            if isinstance(message, dict) and message.get("role") not in SYSTEM and not is_answer(message):
+                text = text_of(message.get("content"))
+                if text:
+                    return text
+        return ""
+
+    @property
+    def partial(self) -> bool:
+        """Are only the newest messages here, the others known by their bytes?"""
+        return self._known is not None
+
+    def whole(self) -> None:
+        """Read all of the messages after all, because what was remembered of them did not help."""
+        if self._data is not None and self._known is not None:
+            messages = orjson.loads(self._data)[self._name]
+            self._messages, self._known, self._transcript = messages, None, None
+
+    def drop(self) -> None:
+        """It was decided: let go of everything that can be read."""
+        self._messages = []
+        self._document = {}
+        self._data = self._known = self._prefixes = self._transcript = None
+
+
+def _count(messages: list[Any]) -> int:
+    """Count what a side call has at most two of; no further than that takes."""
+    count = 0
+    for message in messages:
+        if not (isinstance(message, dict) and message.get("role") in SYSTEM):
+            count += 1
+            if count == COUNTED:
+                break
+    return count

@@ -1,0 +1,294 @@
+"""Rank 10: conversations recognised from their content.
+
+``decide`` says where a request belongs and changes nothing. ``commit`` writes down what it said, before it goes out;
+``answered`` what came back. All of it is in memory, per scope; ``archive.py`` carries it over a restart.
+"""
+
+import secrets
+from collections import OrderedDict
+from itertools import count
+
+from config.settings import Settings
+from proxy.conversation import history, likeness
+from proxy.conversation.answer import Answer
+from proxy.conversation.asked import Asked, Decision
+from proxy.conversation.body import BodyFacts
+from proxy.conversation.hashing import ASSISTANT, Hasher, combine
+from proxy.conversation.labels import new_label
+from proxy.conversation.lineage import OPENER_READ, Index, Lineage
+from proxy.conversation.normalise import LONG, SNIPPET, normalise
+from proxy.conversation.prefixes import Prefixes
+from proxy.conversation.transcript import entry_of, marks_of, shared
+
+NEW = "new"
+THIN_PER_LINE = 4  # so many lines are kept in thin form for every full one
+_STEPS = 64  # lines in flight that are passed over, of one request's tidying
+
+
+class Track:
+    """One request on its way: the line it was committed to. ``said`` is what its answer will follow."""
+
+    __slots__ = ("line", "point", "said", "side")
+
+    def __init__(self, line: Lineage, point: int, said: int, *, side: bool) -> None:
+        self.line = line
+        self.point = point
+        self.said = said
+        self.side = side
+
+
+class Evidence:
+    """What was said in every scope."""
+
+    def __init__(self, settings: Settings, secret: bytes) -> None:
+        self.hasher = Hasher(secret)
+        self.prefixes = Prefixes()
+        self._secret = secret
+        self._scopes: dict[str, Index] = {}
+        self._full: OrderedDict[Lineage, None] = OrderedDict()  # the longest unused first
+        self._thin: OrderedDict[Lineage, None] = OrderedDict()
+        self.changed: dict[Lineage, None] = {}  # since the archive was written
+        self.gone: list[int] = []  # rows of the archive that are forgotten
+        self._rows = count(secrets.randbits(61))  # several processes may write to one archive
+        self.reconfigure(settings)
+
+    def __len__(self) -> int:
+        return len(self._full) + len(self._thin)
+
+    @property
+    def most(self) -> int:
+        """The lines that are kept, full and thin ones together."""
+        return self.max_count * (1 + THIN_PER_LINE)
+
+    def reconfigure(self, settings: Settings) -> None:
+        """Take the limits of new settings."""
+        self.max_count = settings.conversation.max_count
+        self.ttl_ms = settings.conversation.idle_ttl_ms
+
+    def ask(self, facts: BodyFacts | None, cohort: str | None, now: int, *, retry: bool) -> Asked | None:
+        """Read what a request says; None where it says nothing that could be recognised."""
+        content = facts.content if facts is not None else None
+        if facts is None or content is None:
+            return None
+        self._shrink(now)
+        said = content.transcript(self.hasher)
+        return Asked(said, content, facts, cohort, retry, now) if said is not None else None
+
+    def decide(self, asked: Asked, scope: str) -> Decision:
+        """Where a request belongs. Changes nothing."""
+        index = self._scopes.get(scope)
+        decision = None
+        if index is not None:
+            decision = history.by_history(index, asked)
+            if decision is None:
+                if asked.content.partial:
+                    asked.content.whole()
+                    again = asked.content.transcript(self.hasher)
+                    assert again is not None
+                    asked.transcript = again
+                decision = (
+                    likeness.by_summary(index, asked)
+                    or likeness.by_quote(index, asked)
+                    or likeness.by_opener(index, asked)
+                    or likeness.by_cohort(index, asked)
+                )
+        if decision is None:
+            asked.note(NEW, "nothing of it is known")
+            decision = Decision(NEW)
+        decision.steps = asked.steps
+        return decision
+
+    def commit(
+        self, asked: Asked, decision: Decision, scope: str, label: str | None = None, *, owned: bool = False
+    ) -> Track:
+        """Write down the request. ``label`` is a new conversation's, where an id of its client's makes it.
+
+        ``owned``: that id is one conversation's alone.
+        """
+        now = asked.now
+        line = decision.line
+        if decision.side and line is not None:
+            self._touch(line, now)
+            return Track(line, 0, asked.transcript.last, side=True)
+        index = self._scopes.get(scope)
+        if index is None:
+            index = self._scopes[scope] = Index()
+        if line is None:
+            line = Lineage(label or new_label(self._secret, scope), scope, asked.cohort, now, owned)
+            self._enter(index, line, asked, decision.parted)
+        elif decision.grows:
+            self._settle_branches(index, line)
+            self._grow(index, line, asked)
+        else:
+            line = self._branch(index, line, asked)
+        line.in_flight += 1
+        line.cohort = line.cohort or asked.cohort
+        line.tools, line.stream, line.model = asked.facts.tools, asked.facts.stream, asked.facts.model
+        line.decided = tuple(decision.steps)
+        self._touch(line, now)
+        self._shrink(now)
+        return Track(line, line.request, asked.transcript.last, side=False)
+
+    def answered(self, track: Track, answer: Answer) -> None:
+        """Write down what came back, whole or in part."""
+        line, hasher = track.line, self.hasher
+        index = self._scopes.get(line.scope)
+        if index is None or (line not in self._full and line not in self._thin):
+            return
+        text = normalise(answer.text) if answer.text else ""
+        if len(text) >= LONG and answer.complete:
+            index.add_snippet(line, text[:SNIPPET])
+        said = hasher.normal(ASSISTANT, text) if text else 0
+        called = hasher.calls([(call.name, call.arguments) for call in answer.tool_calls]) if answer.tool_calls else 0
+        if not (said or called):
+            return
+        marks = marks_of(track.said, said, called)
+        ids = [found for call in answer.tool_calls if (found := hasher.call(call.id, call.name)) & 1]
+        index.add_marks(line, marks, ids)
+        if track.side:
+            line.aside = (*marks, *ids)
+        elif line.request == track.point:
+            index.heads.discard(line.full, line)
+            line.full = combine(line.request, entry_of(said, called))
+            index.heads.add(line.request, line)
+            index.heads.add(line.full, line)
+            line.latest = (*marks, *ids)
+            line.finish = answer.finish
+        self.changed[line] = None
+
+    def done(self, track: Track, now: int, *, completed: bool) -> None:
+        """The request is over."""
+        line = track.line
+        if track.side:
+            return
+        line.in_flight = max(0, line.in_flight - 1)
+        line.seen_at = max(line.seen_at, now)
+        if line.request == track.point:
+            line.failed_at = 0 if completed else now
+
+    def lines_of(self, scope: str, label: str) -> list[Lineage]:
+        """The lines of one conversation. For those who ask, not for requests."""
+        return [line for line in (*self._full, *self._thin) if line.label == label and line.scope == scope]
+
+    def current(self, scope: str, label: str) -> Lineage | None:
+        """The latest line of a conversation."""
+        index = self._scopes.get(scope)
+        return index.current.get(label) if index is not None else None
+
+    def disown(self, scope: str, label: str) -> None:
+        """The id that named this conversation is shared by several: from now on it is their cohort."""
+        index = self._scopes.get(scope)
+        for line in self.lines_of(scope, label) if index is not None else ():
+            assert index is not None
+            line.owned, line.cohort = False, label
+            index.cohorts.add(label, line)
+            self.changed[line] = None
+
+    def touch(self, scope: str, label: str, now: int) -> None:
+        """A conversation is in use, although nobody looked at what it says."""
+        line = self.current(scope, label)
+        if line is not None:
+            self._touch(line, now)
+
+    def adopt(self, line: Lineage) -> None:
+        """Take a line from the archive, unless traffic has begun one like it."""
+        index = self._scopes.setdefault(line.scope, Index())
+        full = len(self) >= self.most
+        if full or line.label in index.current or index.heads.has(line.full):
+            return
+        index.enter(line)
+        if len(self._full) < self.max_count:
+            self._full[line] = None
+            self._full.move_to_end(line, last=False)
+        else:
+            index.thin(line)
+            self._thin[line] = None
+            self._thin.move_to_end(line, last=False)
+
+    def _branch(self, index: Index, parent: Lineage, asked: Asked) -> Lineage:
+        """What replaces or leaves a line's talk is a line of its own; of the same conversation while one is alive."""
+        line = Lineage(parent.label, parent.scope, parent.cohort, asked.now, parent.owned)
+        line.snippets = []
+        self._enter(index, line, asked, parent)
+        for snippet in parent.snippets:
+            index.add_snippet(line, snippet)
+        return line
+
+    def _enter(self, index: Index, line: Lineage, asked: Asked, kin: Lineage | None) -> None:
+        said = asked.transcript
+        line.row = next(self._rows)
+        line.take(said)
+        line.first = line.length
+        line.opener_raw = asked.content.opener()[:OPENER_READ]
+        if kin is not None:
+            if shared(said.points, kin.points, kin.offset) > kin.first:
+                line.first = kin.first
+            known = asked.marks
+            line.marks.extend(mark for mark in kin.marks if mark in known)
+            line.ids.extend(call for call in kin.ids if call in known)
+        index.enter(line)
+        self._full[line] = None
+
+    def _grow(self, index: Index, line: Lineage, asked: Asked) -> None:
+        index.unhead(line)
+        opener = line.opener
+        line.take(asked.transcript)
+        if line.opener != opener:
+            index.openers.discard(opener, line)
+            index.openers.add(line.opener, line)
+        index.heads.add(line.request, line)
+        index.current[line.label] = line
+        if line.thin:
+            line.thin = False
+            self._thin.pop(line, None)
+            self._full[line] = None
+
+    def _settle_branches(self, index: Index, line: Lineage) -> None:
+        """A line goes on that another of its conversation had left: both are alive, and each needs an id of its own."""
+        other = index.current.get(line.label)
+        if other is None or other is line or line.owned or other.owned:
+            return
+        if other.in_flight:
+            index.relabel(line, new_label(self._secret, line.scope))
+        else:
+            index.relabel(other, new_label(self._secret, line.scope))
+            index.current[line.label] = line
+            self.changed[other] = None
+
+    def _touch(self, line: Lineage, now: int) -> None:
+        line.seen_at = max(line.seen_at, now)
+        (self._thin if line.thin else self._full).move_to_end(line)
+        self.changed[line] = None
+
+    def _shrink(self, now: int) -> None:
+        """Keep within the bounds: first the longest unused lines get thin, then they are forgotten."""
+        old = now - self.ttl_ms
+        for _ in range(_STEPS if self._full else 0):
+            line = next(iter(self._full))
+            if len(self._full) <= self.max_count and line.seen_at > old:
+                break
+            if line.in_flight:
+                self._full.move_to_end(line)
+                continue
+            del self._full[line]
+            if line.seen_at > old:
+                self._scopes[line.scope].thin(line)
+                self._thin[line] = None
+            else:
+                self._forget(line)
+            if not self._full:
+                break
+        while self._thin:
+            line = next(iter(self._thin))
+            if len(self._thin) <= THIN_PER_LINE * self.max_count and line.seen_at > old:
+                break
+            del self._thin[line]
+            self._forget(line)
+
+    def _forget(self, line: Lineage) -> None:
+        index = self._scopes[line.scope]
+        index.leave(line)
+        self.changed.pop(line, None)
+        self.gone.append(line.row)
+        if not index.lines:
+            del self._scopes[line.scope]

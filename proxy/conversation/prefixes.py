@@ -1,0 +1,168 @@
+"""Bodies that begin as one before did: the messages that were read then are not read again.
+
+A client sends the whole conversation with every turn, so a turn's body is the last one's with something put in. What
+was read is remembered by a hash of the raw bytes it was read from; a hit costs reading the bytes once, and parsing only
+what follows. Nothing depends on a hit: without one the body is parsed whole, with the same result.
+"""
+
+from collections import OrderedDict
+from typing import Final, NamedTuple
+
+import orjson
+
+from proxy.conversation.transcript import Transcript
+
+CHUNK: Final = 16_384
+SMALLEST: Final = 2 * CHUNK  # a smaller body is parsed sooner than it is recognised
+_GATE = 4096  # bytes that tell most strangers apart, before anything else is read
+_KEPT = 512  # prefixes
+_KEPT_BYTES = 16 * 1024 * 1024
+_MANY = 65_536  # messages; more are not kept
+_TRIES = 64
+_BLANK: Final = b" \t\r\n"
+
+
+class Known(NamedTuple):
+    """What was read of a body up to ``end``, where its last message ended; ``start`` is where its list began.
+
+    ``rest`` is the hash of the bytes between the last whole chunk and ``end``. ``name`` is the list's key.
+    """
+
+    name: str
+    start: int
+    end: int
+    rest: int
+    transcript: Transcript
+    counted: int
+    opener_key: int
+    chain: int
+
+
+class Layout(NamedTuple):
+    """What else is known of a body: its keys in their order, and what ``Content`` counted and looked up in it."""
+
+    name: str
+    keys: list[str]
+    counted: int
+    opener_key: int
+
+
+class Prefixes:
+    """The latest bodies' beginnings. Memory: at most 16 MiB, whatever comes."""
+
+    def __init__(self) -> None:
+        self._kept: OrderedDict[int, list[Known]] = OrderedDict()
+        self._gates: dict[int, int] = {}
+        self._bytes = 0
+
+    def __len__(self) -> int:
+        return sum(len(found) for found in self._kept.values())
+
+    def find(self, data: bytes) -> tuple[Known, list[int]] | None:
+        """The longest remembered beginning of this body, and the hashes of its own beginnings, chunk by chunk."""
+        if len(data) < SMALLEST or hash(data[:_GATE]) not in self._gates:
+            return None
+        with memoryview(data) as view:
+            chains = _chains(view, len(data), [])
+            for count in range(len(chains), 0, -1):
+                for known in self._kept.get(chains[count - 1], ()):
+                    if known.end <= len(data) and hash(view[count * CHUNK : known.end]) == known.rest:
+                        self._kept.move_to_end(known.chain)
+                        return known, chains
+        return None
+
+    def remember(
+        self, data: bytes, layout: Layout, transcript: Transcript, found: tuple[Known, list[int]] | None
+    ) -> None:
+        """Keep what was read of this body, if it is found where its messages begin and end.
+
+        ``found`` is what ``find`` said of it.
+        """
+        if len(data) < SMALLEST or len(transcript) > _MANY:
+            return
+        name, keys, counted, opener_key = layout
+        known, chains = found if found is not None else (None, [])
+        at = keys.index(name)
+        start = known.start if known is not None else _start(data, name, keys[:at])
+        end = _end(data, keys[at + 1 :], known.end if known is not None else start) if start else 0
+        if not end:
+            return
+        count = end // CHUNK
+        if not count:
+            return
+        with memoryview(data) as view:
+            chain = _chains(view, end, chains)[count - 1]
+            rest = hash(view[count * CHUNK : end])
+        self._keep(hash(data[:_GATE]), Known(name, start, end, rest, transcript, counted, opener_key, chain))
+
+    def _keep(self, gate: int, known: Known) -> None:
+        old = self._kept.get(known.chain, ())
+        same = [other for other in old if (other.end, other.rest) != (known.end, known.rest)]
+        self._drop(known.chain)
+        self._kept[known.chain] = [known, *same[:3]]
+        self._kept[known.chain].sort(key=lambda each: -each.end)
+        self._bytes += sum(_size(each) for each in self._kept[known.chain])
+        self._gates[gate] = known.chain
+        while len(self._kept) > _KEPT or self._bytes > _KEPT_BYTES:
+            self._drop(next(iter(self._kept)))
+        if len(self._gates) > 2 * _KEPT:
+            self._gates = {each: chain for each, chain in self._gates.items() if chain in self._kept}
+
+    def _drop(self, chain: int) -> None:
+        self._bytes -= sum(_size(each) for each in self._kept.pop(chain, ()))
+
+
+def _size(known: Known) -> int:
+    transcript = known.transcript
+    return 512 + 8 * (len(transcript.points) + len(transcript.marks) + len(transcript.ids))
+
+
+def _chains(view: memoryview, upto: int, chains: list[int]) -> list[int]:
+    """For every whole chunk the hash of everything up to its end; ``chains`` are the first of them."""
+    chain = chains[-1] if chains else 0
+    for end in range((len(chains) + 1) * CHUNK, upto + 1, CHUNK):
+        chain = hash((chain, hash(view[end - CHUNK : end])))
+        chains.append(chain)
+    return chains
+
+
+def _start(data: bytes, name: str, before: list[str]) -> int:
+    """Where the list of messages begins, behind its bracket; 0 when it is not found."""
+    key = b'"' + name.encode() + b'"'
+    at = -1
+    for _ in range(_TRIES):
+        at = data.find(key, at + 1)
+        if at < 0:
+            return 0
+        bracket = _skip(data, at + len(key), b":")
+        opens = _skip(data, bracket, b"[") if bracket else 0
+        if opens and _keys(data[: opens - 1] + b"0}") == [*before, name]:
+            return opens
+    return 0
+
+
+def _end(data: bytes, after: list[str], least: int) -> int:
+    """Where the last message ends, before the bracket that closes the list; 0 when it is not found."""
+    at = len(data)
+    for _ in range(_TRIES):
+        at = data.rfind(b"]", least, at)
+        if at < 0:
+            return 0
+        end = len(data[max(least, at - 64) : at].rstrip(_BLANK)) + max(least, at - 64)
+        if data[end - 1 : end] == b"}" and _keys(b'{"":0' + data[at + 1 :]) == ["", *after]:
+            return end
+    return 0
+
+
+def _skip(data: bytes, at: int, expected: bytes) -> int:
+    """The place behind this one byte, blanks before it passed over; 0 when something else stands there."""
+    while data[at : at + 1] and data[at : at + 1] in _BLANK:
+        at += 1
+    return at + 1 if data[at : at + 1] == expected else 0
+
+
+def _keys(text: bytes) -> list[str] | None:
+    try:
+        return list(orjson.loads(text))
+    except ValueError:
+        return None

@@ -1,0 +1,131 @@
+"""Ids on probation: a client's own id is believed until what is said under it shows that it should not be.
+
+A **static** id is sent with unrelated conversations: two that take turns, or three that began differently within a day
+and had nothing to do with each other. It becomes a cohort. Two are not enough: a compaction looks like that. A
+**rotating** id is another one with every request of one conversation: after three in a row its field is no longer read.
+"""
+
+from collections import OrderedDict
+from dataclasses import dataclass, field
+from typing import Final
+
+from pool.model import Note
+
+DAY_MS: Final = 86_400_000
+STATIC_OPENERS: Final = 3
+ROTATIONS: Final = 3
+_WATCHES = 8192
+_STREAKS = 1024
+
+
+@dataclass(slots=True, eq=False)
+class Watch:
+    """What was seen under one owner id. ``label`` is the one the id makes.
+
+    ``key`` tells the latest opener, ``openers`` those that had nothing to do with each other and when they came.
+    ``alias`` is the label of the conversation that the id turned out to continue. ``demoted``: it is a cohort now.
+    """
+
+    label: str
+    scope: str
+    key: int = 0
+    openers: dict[int, int] = field(default_factory=dict)
+    alias: str | None = None
+    demoted: bool = False
+    committed: bool = False
+
+    @property
+    def doubted(self) -> bool:
+        """Must its requests be looked at more closely?"""
+        return self.alias is not None or self.demoted or len(self.openers) > 1
+
+    def opens(self, key: int, now: int, *, linked: bool) -> bool:
+        """Note how a request opens; True when that makes the id a static one.
+
+        ``linked``: what was said before under this id goes on, whatever the opener.
+        """
+        before, self.key = self.key, key
+        if linked or not before:
+            if before != key:
+                self.openers.pop(before, None)
+                self.openers[key] = now
+            return False
+        if key == before:
+            return False
+        if key in self.openers:
+            return True
+        self.openers = {opener: at for opener, at in self.openers.items() if now - at <= DAY_MS}
+        self.openers[key] = now
+        return len(self.openers) >= STATIC_OPENERS
+
+
+class Probation:
+    """The owner ids in use, the latest used kept, and the fields that are no longer read."""
+
+    def __init__(self) -> None:
+        self._watches: OrderedDict[str, Watch] = OrderedDict()
+        self._aliases: dict[str, list[Watch]] = {}
+        self._streaks: dict[tuple[str, str], int] = {}
+        self._unread: dict[tuple[str, str], int] = {}
+        self.notes: list[Note] = []
+
+    def of(self, label: str) -> Watch | None:
+        """What is known of the id that makes this label."""
+        watch = self._watches.get(label)
+        if watch is not None:
+            self._watches.move_to_end(label)
+        return watch
+
+    def begin(self, label: str, scope: str) -> Watch:
+        """An id that was not seen before."""
+        watch = self._watches[label] = Watch(label, scope)
+        if len(self._watches) > _WATCHES:
+            self._cut(self._watches.popitem(last=False)[1])
+        return watch
+
+    def unread(self, scope: str, signal: str, now: int) -> bool:
+        """Is this field no longer read, because it has another value with every request?"""
+        if not self._unread:
+            return False
+        until = self._unread.get((scope, signal))
+        return until is not None and now < until
+
+    def repeated(self, watch: Watch, signal: str) -> None:
+        """A value came again: its field is no new one for every request, and what it names is alive.
+
+        Other ids that turned out to continue the same conversation name conversations of their own from now on.
+        """
+        if self._streaks:
+            self._streaks.pop((watch.scope, signal), None)
+        for other in self._aliases.pop(watch.label, ()) if self._aliases else ():
+            other.alias = None
+
+    def alias(self, watch: Watch, label: str, signal: str, now: int) -> None:
+        """A new value continues a conversation that was known before."""
+        watch.alias = label
+        self._aliases.setdefault(label, []).append(watch)
+        streak = self._streaks.get((watch.scope, signal), 0) + 1
+        if len(self._streaks) >= _STREAKS:
+            self._streaks.clear()
+        self._streaks[watch.scope, signal] = streak
+        if streak >= ROTATIONS:
+            del self._streaks[watch.scope, signal]
+            self._unread[watch.scope, signal] = now + DAY_MS
+            self._unread = {key: until for key, until in self._unread.items() if until > now}
+            self.notes.append(Note("rotating_id", {"signal": signal, "conversation": label}))
+
+    def demote(self, watch: Watch, signal: str) -> None:
+        """The id is shared by several conversations."""
+        watch.demoted = True
+        self._cut(watch)
+        self.notes.append(Note("static_id", {"signal": signal, "conversation": watch.label}))
+
+    def _cut(self, watch: Watch) -> None:
+        if watch.alias is None:
+            return
+        others = self._aliases.get(watch.alias, [])
+        if watch in others:
+            others.remove(watch)
+            if not others:
+                del self._aliases[watch.alias]
+        watch.alias = None
