@@ -1,14 +1,18 @@
 """A request as the rules of evidence see it, and what they decide."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from proxy.conversation.body import BodyFacts
 from proxy.conversation.content import Content
 from proxy.conversation.lineage import IDS, MARKS, Lineage
+from proxy.conversation.normalise import normalise
 from proxy.conversation.side import looks_aside
 from proxy.conversation.transcript import Transcript
 
 Step = tuple[str, str, str | None]  # the rule, what it found, the label it is about
+
+MOST_TEXT = 262_144  # characters that are searched for a quote
 
 TOOL_ID = "tool-id"
 ANSWER = "answer"
@@ -18,11 +22,15 @@ OPENER = "opener"
 RETRY = "retry"
 COHORT = "cohort"
 ALIAS = "alias"
+NEW = "new"
 
 
 @dataclass(slots=True)
 class Asked:
-    """What is known of a request: what it says, how, in which cohort, and whether its client marked it as a retry."""
+    """What is known of a request: what it says, how, in which cohort, and whether its client marked it as a retry.
+
+    ``busy`` tells of a conversation that a client's id names whether a request of it is under way.
+    """
 
     transcript: Transcript
     content: Content
@@ -30,8 +38,10 @@ class Asked:
     cohort: str | None
     retry: bool
     now: int
+    busy: Callable[[str], bool]
     steps: list[Step] = field(default_factory=list)
     _marks: frozenset[int] | None = None
+    _text: str | None = None
 
     @property
     def marks(self) -> frozenset[int]:
@@ -40,6 +50,13 @@ class Asked:
             said = self.transcript
             self._marks = frozenset(said.marks[-MARKS:]) | frozenset(said.ids[-IDS:])
         return self._marks
+
+    @property
+    def text(self) -> str:
+        """What the first few messages say, normalised."""
+        if self._text is None:
+            self._text = normalise("\n".join(self.content.first_texts())[:MOST_TEXT])
+        return self._text
 
     @property
     def aside(self) -> bool:
@@ -60,7 +77,7 @@ class Decision:
     """Where a request belongs. ``line`` None: to a new conversation.
 
     ``grows``: it continues the line; else it is a branch of it, or replaces what it said. ``side``: a side call.
-    ``parted``: a new conversation that shares its beginning with this line.
+    ``parted``: a new conversation that shares its beginning with this line. ``label``: a new line of this conversation.
     """
 
     rule: str
@@ -68,4 +85,5 @@ class Decision:
     grows: bool = False
     side: bool = False
     parted: Lineage | None = None
+    label: str | None = None
     steps: list[Step] = field(default_factory=list)

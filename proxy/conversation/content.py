@@ -11,6 +11,7 @@ from proxy.conversation.transcript import MAX_MESSAGES, Transcript
 
 COUNTED: Final = 3
 FIRST: Final = 4  # messages among which a summary or a quoted opener is looked for
+_SYSTEM_END = 1024  # characters
 LISTS: Final = ("messages", "input")  # what the APIs call the conversation
 
 
@@ -51,7 +52,7 @@ class Content:
             transcript.extend(self._messages, hasher)
             self._transcript = transcript
             if self._prefixes is not None and self._data is not None:
-                layout = Layout(self._name, list(self._document), self.count, self.opener_key())
+                layout = Layout(self._name, list(self._document), self.count, self.opener_key(), self._system_key())
                 found = (known, self._chains) if known is not None else None
                 self._prefixes.remember(self._data, layout, transcript, found)
         return self._transcript if len(self._transcript) else None
@@ -63,6 +64,25 @@ class Content:
         for message in self._messages:
             if isinstance(message, dict) and message.get("role") not in SYSTEM:
                 return hash(text_of(message.get("content")))
+        return 0
+
+    def manner(self) -> int:
+        """How its client writes requests, in this process: what decides where nothing that is said does."""
+        tools = self._document.get("tools")
+        first = tools[0] if isinstance(tools, list) and tools else None
+        function = first.get("function") if isinstance(first, dict) else None
+        name = function.get("name") if isinstance(function, dict) else None
+        count = len(tools) if isinstance(tools, list) else 0
+        return hash((tuple(self._document), count, name if isinstance(name, str) else None, self._system_key()))
+
+    def _system_key(self) -> int:
+        """The ends of the system prompt, where clients put their name, the folder and the date."""
+        if self._known is not None:
+            return self._known.system_key
+        for message in self._messages[:FIRST]:
+            if isinstance(message, dict) and message.get("role") in SYSTEM:
+                text = text_of(message.get("content"))
+                return hash((text[:_SYSTEM_END], text[-_SYSTEM_END:]))
         return 0
 
     def first_texts(self) -> list[str]:

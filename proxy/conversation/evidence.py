@@ -4,25 +4,24 @@
 ``answered`` what came back. All of it is in memory, per scope; ``archive.py`` carries it over a restart.
 """
 
-import secrets
-from collections import OrderedDict
-from itertools import count
+from collections.abc import Callable
 
 from config.settings import Settings
 from proxy.conversation import history, likeness
 from proxy.conversation.answer import Answer
-from proxy.conversation.asked import Asked, Decision
+from proxy.conversation.asked import NEW, Asked, Decision
 from proxy.conversation.body import BodyFacts
 from proxy.conversation.hashing import ASSISTANT, Hasher, combine
+from proxy.conversation.index import Index
 from proxy.conversation.labels import new_label
-from proxy.conversation.lineage import OPENER_READ, Index, Lineage
-from proxy.conversation.normalise import LONG, SNIPPET, normalise
+from proxy.conversation.lineage import Lineage
+from proxy.conversation.memory import Memory
+from proxy.conversation.normalise import LONG, SNIPPET, TELLING, normalise
 from proxy.conversation.prefixes import Prefixes
+from proxy.conversation.quoting import OPENER_READ
 from proxy.conversation.transcript import entry_of, marks_of, shared
 
-NEW = "new"
-THIN_PER_LINE = 4  # so many lines are kept in thin form for every full one
-_STEPS = 64  # lines in flight that are passed over, of one request's tidying
+ASIDE_READ = 8192  # characters of a side call that came before its conversation, in memory only
 
 
 class Track:
@@ -37,33 +36,16 @@ class Track:
         self.side = side
 
 
-class Evidence:
-    """What was said in every scope."""
+class Evidence(Memory):
+    """What was said in every scope, and the rules by which it is recognised."""
 
     def __init__(self, settings: Settings, secret: bytes) -> None:
+        super().__init__(settings)
         self.hasher = Hasher(secret)
         self.prefixes = Prefixes()
         self._secret = secret
-        self._scopes: dict[str, Index] = {}
-        self._full: OrderedDict[Lineage, None] = OrderedDict()  # the longest unused first
-        self._thin: OrderedDict[Lineage, None] = OrderedDict()
-        self.changed: dict[Lineage, None] = {}  # since the archive was written
-        self.gone: list[int] = []  # rows of the archive that are forgotten
-        self._rows = count(secrets.randbits(61))  # several processes may write to one archive
-        self.reconfigure(settings)
-
-    def __len__(self) -> int:
-        return len(self._full) + len(self._thin)
-
-    @property
-    def most(self) -> int:
-        """The lines that are kept, full and thin ones together."""
-        return self.max_count * (1 + THIN_PER_LINE)
-
-    def reconfigure(self, settings: Settings) -> None:
-        """Take the limits of new settings."""
-        self.max_count = settings.conversation.max_count
-        self.ttl_ms = settings.conversation.idle_ttl_ms
+        # Whether the conversation with a label has a request under way that nobody looked into.
+        self.busy: Callable[[str], bool] = lambda _: False
 
     def ask(self, facts: BodyFacts | None, cohort: str | None, now: int, *, retry: bool) -> Asked | None:
         """Read what a request says; None where it says nothing that could be recognised."""
@@ -72,7 +54,7 @@ class Evidence:
             return None
         self._shrink(now)
         said = content.transcript(self.hasher)
-        return Asked(said, content, facts, cohort, retry, now) if said is not None else None
+        return Asked(said, content, facts, cohort, retry, now, self.busy) if said is not None else None
 
     def decide(self, asked: Asked, scope: str) -> Decision:
         """Where a request belongs. Changes nothing."""
@@ -87,8 +69,9 @@ class Evidence:
                     assert again is not None
                     asked.transcript = again
                 decision = (
-                    likeness.by_summary(index, asked)
-                    or likeness.by_quote(index, asked)
+                    likeness.by_quote(index, asked)
+                    or likeness.by_summary(index, asked)
+                    or likeness.by_aside(index, asked)
                     or likeness.by_opener(index, asked)
                     or likeness.by_cohort(index, asked)
                 )
@@ -108,14 +91,19 @@ class Evidence:
         now = asked.now
         line = decision.line
         if decision.side and line is not None:
+            line.titled = True
             self._touch(line, now)
             return Track(line, 0, asked.transcript.last, side=True)
         index = self._scopes.get(scope)
         if index is None:
             index = self._scopes[scope] = Index()
         if line is None:
-            line = Lineage(label or new_label(self._secret, scope), scope, asked.cohort, now, owned)
+            label = decision.label or label or new_label(self._secret, scope)
+            line = Lineage(label, scope, asked.cohort, now, owned)
+            line.titled = decision.label is not None
             self._enter(index, line, asked, decision.parted)
+            if asked.aside and not asked.transcript.answers:
+                index.asides.append((line, asked.text[:ASIDE_READ]))
         elif decision.grows:
             self._settle_branches(index, line)
             self._grow(index, line, asked)
@@ -123,7 +111,7 @@ class Evidence:
             line = self._branch(index, line, asked)
         line.in_flight += 1
         line.cohort = line.cohort or asked.cohort
-        line.tools, line.stream, line.model = asked.facts.tools, asked.facts.stream, asked.facts.model
+        line.tools, line.stream, line.manner = asked.facts.tools, asked.facts.stream, asked.content.manner()
         line.decided = tuple(decision.steps)
         self._touch(line, now)
         self._shrink(now)
@@ -138,6 +126,8 @@ class Evidence:
         text = normalise(answer.text) if answer.text else ""
         if len(text) >= LONG and answer.complete:
             index.add_snippet(line, text[:SNIPPET])
+        if len(text) >= TELLING and not track.side:
+            index.add_answer(line, text[:SNIPPET])
         said = hasher.normal(ASSISTANT, text) if text else 0
         called = hasher.calls([(call.name, call.arguments) for call in answer.tool_calls]) if answer.tool_calls else 0
         if not (said or called):
@@ -166,15 +156,6 @@ class Evidence:
         if line.request == track.point:
             line.failed_at = 0 if completed else now
 
-    def lines_of(self, scope: str, label: str) -> list[Lineage]:
-        """The lines of one conversation. For those who ask, not for requests."""
-        return [line for line in (*self._full, *self._thin) if line.label == label and line.scope == scope]
-
-    def current(self, scope: str, label: str) -> Lineage | None:
-        """The latest line of a conversation."""
-        index = self._scopes.get(scope)
-        return index.current.get(label) if index is not None else None
-
     def disown(self, scope: str, label: str) -> None:
         """The id that named this conversation is shared by several: from now on it is their cohort."""
         index = self._scopes.get(scope)
@@ -183,27 +164,6 @@ class Evidence:
             line.owned, line.cohort = False, label
             index.cohorts.add(label, line)
             self.changed[line] = None
-
-    def touch(self, scope: str, label: str, now: int) -> None:
-        """A conversation is in use, although nobody looked at what it says."""
-        line = self.current(scope, label)
-        if line is not None:
-            self._touch(line, now)
-
-    def adopt(self, line: Lineage) -> None:
-        """Take a line from the archive, unless traffic has begun one like it."""
-        index = self._scopes.setdefault(line.scope, Index())
-        full = len(self) >= self.most
-        if full or line.label in index.current or index.heads.has(line.full):
-            return
-        index.enter(line)
-        if len(self._full) < self.max_count:
-            self._full[line] = None
-            self._full.move_to_end(line, last=False)
-        else:
-            index.thin(line)
-            self._thin[line] = None
-            self._thin.move_to_end(line, last=False)
 
     def _branch(self, index: Index, parent: Lineage, asked: Asked) -> Lineage:
         """What replaces or leaves a line's talk is a line of its own; of the same conversation while one is alive."""
@@ -254,41 +214,3 @@ class Evidence:
             index.relabel(other, new_label(self._secret, line.scope))
             index.current[line.label] = line
             self.changed[other] = None
-
-    def _touch(self, line: Lineage, now: int) -> None:
-        line.seen_at = max(line.seen_at, now)
-        (self._thin if line.thin else self._full).move_to_end(line)
-        self.changed[line] = None
-
-    def _shrink(self, now: int) -> None:
-        """Keep within the bounds: first the longest unused lines get thin, then they are forgotten."""
-        old = now - self.ttl_ms
-        for _ in range(_STEPS if self._full else 0):
-            line = next(iter(self._full))
-            if len(self._full) <= self.max_count and line.seen_at > old:
-                break
-            if line.in_flight:
-                self._full.move_to_end(line)
-                continue
-            del self._full[line]
-            if line.seen_at > old:
-                self._scopes[line.scope].thin(line)
-                self._thin[line] = None
-            else:
-                self._forget(line)
-            if not self._full:
-                break
-        while self._thin:
-            line = next(iter(self._thin))
-            if len(self._thin) <= THIN_PER_LINE * self.max_count and line.seen_at > old:
-                break
-            del self._thin[line]
-            self._forget(line)
-
-    def _forget(self, line: Lineage) -> None:
-        index = self._scopes[line.scope]
-        index.leave(line)
-        self.changed.pop(line, None)
-        self.gone.append(line.row)
-        if not index.lines:
-            del self._scopes[line.scope]

@@ -6,10 +6,12 @@ another request takes only what continues it; anything else is a fork, and a con
 """
 
 from proxy.conversation.asked import ANSWER, RETRY, TOOL_ID, Asked, Decision
-from proxy.conversation.lineage import Index, Lineage
+from proxy.conversation.index import Index
+from proxy.conversation.lineage import Lineage
 from proxy.conversation.transcript import shared
 
 RETRY_MS = 60_000  # how long after a failure the same request is its retry
+LATELY_MS = 600_000
 MARKED_RETRY_MS = 600_000  # the same, where the client says itself that it is one
 _NEWEST = 64  # ids and marks of a request that are looked up
 _HITS = 8  # of these that name lines, before the lines are compared
@@ -91,7 +93,7 @@ def _goes_on(line: Lineage, asked: Asked) -> Decision:
 
 def _parts(line: Lineage, asked: Asked, rule: str, found: str, *, grows: bool) -> Decision:
     """E3: the request leaves what the line said. An idle line is edited or forked away from; a busy one is not."""
-    if line.in_flight:
+    if line.in_flight or (line.owned and asked.busy(line.label)):
         asked.note(rule, f"{found}, but is another branch while one is under way", line)
         return Decision("new", None, parted=line)
     asked.note(rule, found, line)
@@ -152,9 +154,21 @@ def _share(line: Lineage, asked: Asked) -> int:
 
 
 def _best_first(lines: list[Lineage], asked: Asked) -> list[Lineage]:
-    """The lines that may be meant, idle ones first, the latest used first."""
+    """The lines that may be meant, idle ones first.
+
+    Where several are alike, those of a client that writes its requests in the same manner come first, then those in
+    use lately, and of these the one that waits longest: its user is the likeliest to be next.
+    """
     if len(lines) == 1:
         return lines if asked.may(lines[0]) else []
     allowed = [line for line in lines if asked.may(line)]
-    allowed.sort(key=lambda line: (line.in_flight > 0, -line.seen_at))
+    lately = asked.now - LATELY_MS
+    manner = asked.content.manner()
+    allowed.sort(
+        key=lambda line: (line.in_flight > 0, line.manner != manner, line.seen_at < lately, _turn(line, lately))
+    )
     return allowed
+
+
+def _turn(line: Lineage, lately: int) -> int:
+    return line.seen_at if line.seen_at >= lately else -line.seen_at

@@ -4,31 +4,30 @@ A summary of ours after a compaction; the opener quoted in a request for a title
 rewritten; the only conversation of a cohort. Never a line that is busy, but for a side call, which waits for nobody.
 """
 
-from proxy.conversation.asked import COHORT, OPENER, SIDE, SUMMARY, Asked, Decision
-from proxy.conversation.lineage import OPENER as OPENER_LENGTH
-from proxy.conversation.lineage import Index, Lineage, pairs_of
+from proxy.conversation.asked import COHORT, NEW, OPENER, SIDE, SUMMARY, Asked, Decision
+from proxy.conversation.index import Index
+from proxy.conversation.lineage import Lineage
 from proxy.conversation.normalise import SNIPPET, normalise
+from proxy.conversation.quoting import OPENER as OPENER_LENGTH
+from proxy.conversation.quoting import OPENER_READ, SHORTEST_OPENER, pairs_of
 from proxy.conversation.transcript import shared
 
 RECENT_MS = 600_000  # how long after its last request a conversation's opener may be quoted by a side call
 _ALIKE = 64  # lines with one word that are looked through for a quoted opener
 _INSTRUCTION = 16  # characters before a quote that are an instruction and not just another beginning
-_MOST_TEXT = 262_144  # characters that are searched
+_ANSWER_COUNTS = 1_000  # by so much a quoted answer says more than a quoted opener
+BEGINNING_MS = 30_000  # a title is asked for within so long of its conversation's beginning
 WAITING = frozenset({"tool_calls", "tool_use", "function_call"})
 
 
 def by_summary(index: Index, asked: Asked) -> Decision | None:
     """E4: the first messages contain the beginning of a long answer of ours, and its conversation is idle."""
-    if not len(index.words):
+    if not len(index.words) or len(asked.text) < SNIPPET:
         return None
-    text = "\n".join(asked.content.first_texts())[:_MOST_TEXT]
-    if len(text) < SNIPPET:
-        return None
-    text = normalise(text)
     found: dict[str, Lineage] = {}
-    for word in index.words.known(pairs_of(text)):
+    for word in index.words.known(pairs_of(asked.text)):
         for line in index.words.get(word):
-            if asked.may(line) and any(snippet in text for snippet in line.snippets):
+            if asked.may(line) and any(snippet in asked.text for snippet in line.snippets):
                 current = index.current.get(line.label, line)
                 if line.in_flight or current.in_flight:
                     asked.note(SUMMARY, "has its summary, but is busy", line)
@@ -46,51 +45,78 @@ def by_summary(index: Index, asked: Asked) -> Decision | None:
 
 
 def by_quote(index: Index, asked: Asked) -> Decision | None:
-    """E5: a title, tags or a summary: it quotes what exactly one recent conversation began with."""
+    """E5: a title, tags or a summary: it quotes what exactly one conversation began with, or was answered last."""
     if not asked.aside or asked.transcript.answers:
         return None
     quotable = index.quotable()
-    text = normalise("\n".join(asked.content.first_texts())[:_MOST_TEXT]) if len(quotable) else ""
+    if not len(quotable):
+        return None
     found: dict[str, Lineage] = {}
-    longest = 0
-    for word in quotable.known(pairs_of(text)):
-        for line in quotable.get(word, _ALIKE):
-            opener = line.opener_text
-            if len(opener) < longest or asked.now - line.seen_at > RECENT_MS or not asked.may(line):
+    most = 0
+    for pair in quotable.known(pairs_of(asked.text)):
+        for line in quotable.get(pair, _ALIKE):
+            much = _quoted(line, asked) if asked.may(line) else 0
+            if not much or much < most:
                 continue
-            if not _quotes(text, opener, line, asked):
-                continue
-            if len(opener) > longest:
-                longest = len(opener)
+            if much > most:
+                most = much
                 found.clear()
             found.setdefault(line.label, line)
-    if len(found) > 1:
-        said = {label: line for label, line in found.items() if any(snippet in text for snippet in line.snippets)}
-        found = said or found
-    if len(found) != 1:
-        if found:
-            asked.note(SIDE, f"quotes the opener of {len(found)} conversations")
+    if len(found) > 1 and not (found := _untitled(found, asked)):
+        return None
+    if not found:
         return None
     line = next(iter(found.values()))
-    asked.note(SIDE, "quotes its opener", line)
+    asked.note(SIDE, "quotes its opener or its latest answer", line)
     return Decision(SIDE, line, side=True)
 
 
-def _quotes(text: str, opener: str, line: Lineage, asked: Asked) -> bool:
-    """Does a text quote an opener, rather than being one like it?
+def _untitled(found: dict[str, Lineage], asked: Asked) -> dict[str, Lineage]:
+    """Of conversations that began alike: the latest that has just begun and of which nobody has spoken yet."""
+    fresh = [line for line in found.values() if not line.titled and asked.now - line.began_at <= BEGINNING_MS]
+    if not fresh:
+        asked.note(SIDE, f"quotes the opener of {len(found)} conversations")
+        return {}
+    line = max(fresh, key=lambda line: line.began_at)
+    return {line.label: line}
+
+
+def _quoted(line: Lineage, asked: Asked) -> int:
+    """How much of a conversation a text quotes, rather than being one like it; 0 for nothing.
 
     Two people who ask the same are two conversations; what asks about a conversation is made in another manner: without
     the tools that the conversation has, or with an instruction before the quote.
     """
-    at = text.find(opener)
-    if at < 0:
-        return False
-    if line.tools and not asked.facts.tools:
-        return True
-    if at >= _INSTRUCTION:
-        return True
-    longer = len(text) > len(opener) and len(opener) < OPENER_LENGTH
-    return longer and line.stream and not asked.facts.stream
+    text, opener, said = asked.text, line.opener_text, line.said_text
+    much = _ANSWER_COUNTS + len(said) if said and said in text else 0
+    at = text.find(opener) if len(opener) >= SHORTEST_OPENER and asked.now - line.seen_at <= RECENT_MS else -1
+    if at >= 0:
+        longer = len(text) > len(opener) and len(opener) < OPENER_LENGTH
+        fewer = line.tools and not asked.facts.tools
+        if fewer or at >= _INSTRUCTION or (longer and line.stream and not asked.facts.stream):
+            much += len(opener)
+    return much
+
+
+def by_aside(index: Index, asked: Asked) -> Decision | None:
+    """E5 the other way round: a title was asked for a moment ago, of what this request begins with."""
+    if not index.asides or asked.transcript.answers:
+        return None
+    opener = normalise(asked.content.opener()[:OPENER_READ])[:OPENER_LENGTH]
+    if len(opener) < SHORTEST_OPENER:
+        return None
+    for place in reversed(index.asides):
+        line, text = place
+        if asked.now - line.began_at > BEGINNING_MS:
+            break
+        at = text.find(opener)
+        fewer = asked.facts.tools and not line.tools
+        if at >= _INSTRUCTION or (at >= 0 and fewer):
+            if not asked.may(line) or index.current.get(line.label) is not line:
+                continue
+            asked.note(SIDE, "began with a side call that quotes this", line)
+            return Decision(NEW, label=line.label)
+    return None
 
 
 def by_opener(index: Index, asked: Asked) -> Decision | None:

@@ -35,6 +35,7 @@ class Known(NamedTuple):
     transcript: Transcript
     counted: int
     opener_key: int
+    system_key: int
     chain: int
 
 
@@ -45,6 +46,7 @@ class Layout(NamedTuple):
     keys: list[str]
     counted: int
     opener_key: int
+    system_key: int
 
 
 class Prefixes:
@@ -80,7 +82,7 @@ class Prefixes:
         """
         if len(data) < SMALLEST or len(transcript) > _MANY:
             return
-        name, keys, counted, opener_key = layout
+        name, keys, counted, opener_key, system_key = layout
         known, chains = found if found is not None else (None, [])
         at = keys.index(name)
         start = known.start if known is not None else _start(data, name, keys[:at])
@@ -93,7 +95,9 @@ class Prefixes:
         with memoryview(data) as view:
             chain = _chains(view, end, chains)[count - 1]
             rest = hash(view[count * CHUNK : end])
-        self._keep(hash(data[:_GATE]), Known(name, start, end, rest, transcript, counted, opener_key, chain))
+        self._keep(
+            hash(data[:_GATE]), Known(name, start, end, rest, transcript, counted, opener_key, system_key, chain)
+        )
 
     def _keep(self, gate: int, known: Known) -> None:
         old = self._kept.get(known.chain, ())

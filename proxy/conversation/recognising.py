@@ -7,9 +7,9 @@ cohort, and without any id, the content decides.
 from collections.abc import Callable
 from typing import NamedTuple
 
-from proxy.conversation.asked import ALIAS, ANSWER, COHORT, RETRY, SUMMARY, TOOL_ID, Asked, Decision
+from proxy.conversation.asked import ALIAS, ANSWER, COHORT, NEW, RETRY, SUMMARY, TOOL_ID, Asked, Decision
 from proxy.conversation.body import BodyFacts
-from proxy.conversation.evidence import NEW, Evidence, Track
+from proxy.conversation.evidence import Evidence, Track
 from proxy.conversation.ids import Reading
 from proxy.conversation.labels import identity_of, label_of
 from proxy.conversation.precedence import Kind
@@ -88,7 +88,7 @@ class Recogniser:
             line is not None
             and line.label != label
             and decision.rule in _PROOFS
-            and not line.in_flight
+            and not (line.in_flight or self.evidence.busy(line.label))
             and not decision.side
             and line.cohort is None
             and not self._known(label, reading)

@@ -79,6 +79,8 @@ class Registry:
         self._secret = secret
         self._holder = holder
         self.evidence = evidence
+        if evidence is not None:
+            evidence.busy = self._is_busy
         self._recogniser = Recogniser(evidence, secret, self._was_known) if evidence is not None else None
         self._failures: list[Note] = []
         self._all: dict[str, Conversation] = {}
@@ -215,6 +217,10 @@ class Registry:
             return True
         value = reading.session or reading.value
         return bool(value) and self._holder(digest_of(self._secret, value)) == label
+
+    def _is_busy(self, label: str) -> bool:
+        conversation = self._all.get(label)
+        return conversation is not None and conversation.in_flight > 0
 
     def _begin(self, label: str, reading: Reading, scope: str, now: int) -> Conversation:
         shape = shape_of(reading.session, reading.value)

@@ -1,0 +1,109 @@
+"""The lines of talk that are remembered: bounded, the latest used kept, what is under way never forgotten."""
+
+import secrets
+from collections import OrderedDict
+from itertools import count
+
+from config.settings import Settings
+from proxy.conversation.index import Index
+from proxy.conversation.lineage import Lineage
+
+THIN_PER_LINE = 4  # so many lines are kept in thin form for every full one
+_STEPS = 64  # lines in flight that are passed over, of one request's tidying
+
+
+class Memory:
+    """Every scope's lines: ``conversation.max_count`` whole ones, and four times as many that only just are found.
+
+    ``changed`` are those that the archive does not have yet, ``gone`` the rows that it need not have any more.
+    """
+
+    def __init__(self, settings: Settings) -> None:
+        self._scopes: dict[str, Index] = {}
+        self._full: OrderedDict[Lineage, None] = OrderedDict()  # the longest unused first
+        self._thin: OrderedDict[Lineage, None] = OrderedDict()
+        self._rows = count(secrets.randbits(61))  # several processes may write to one archive
+        self.changed: dict[Lineage, None] = {}
+        self.gone: list[int] = []
+        self.reconfigure(settings)
+
+    def __len__(self) -> int:
+        return len(self._full) + len(self._thin)
+
+    @property
+    def most(self) -> int:
+        """The lines that are kept, full and thin ones together."""
+        return self.max_count * (1 + THIN_PER_LINE)
+
+    def reconfigure(self, settings: Settings) -> None:
+        """Take the limits of new settings."""
+        self.max_count = settings.conversation.max_count
+        self.ttl_ms = settings.conversation.idle_ttl_ms
+
+    def lines_of(self, scope: str, label: str) -> list[Lineage]:
+        """The lines of one conversation. For those who ask, not for requests."""
+        return [line for line in (*self._full, *self._thin) if line.label == label and line.scope == scope]
+
+    def current(self, scope: str, label: str) -> Lineage | None:
+        """The latest line of a conversation."""
+        index = self._scopes.get(scope)
+        return index.current.get(label) if index is not None else None
+
+    def touch(self, scope: str, label: str, now: int) -> None:
+        """A conversation is in use, although nobody looked at what it says."""
+        line = self.current(scope, label)
+        if line is not None:
+            self._touch(line, now)
+
+    def adopt(self, line: Lineage) -> None:
+        """Take a line from the archive, unless traffic has begun one like it."""
+        index = self._scopes.setdefault(line.scope, Index())
+        full = len(self) >= self.most
+        if full or line.label in index.current or index.heads.has(line.full):
+            return
+        index.enter(line)
+        if len(self._full) < self.max_count:
+            self._full[line] = None
+            self._full.move_to_end(line, last=False)
+        else:
+            index.thin(line)
+            self._thin[line] = None
+            self._thin.move_to_end(line, last=False)
+
+    def _touch(self, line: Lineage, now: int) -> None:
+        line.seen_at = max(line.seen_at, now)
+        (self._thin if line.thin else self._full).move_to_end(line)
+        self.changed[line] = None
+
+    def _shrink(self, now: int) -> None:
+        """Keep within the bounds: first the longest unused lines get thin, then they are forgotten."""
+        old = now - self.ttl_ms
+        for _ in range(_STEPS if self._full else 0):
+            line = next(iter(self._full))
+            if len(self._full) <= self.max_count and line.seen_at > old:
+                break
+            if line.in_flight:
+                self._full.move_to_end(line)
+                continue
+            del self._full[line]
+            if line.seen_at > old:
+                self._scopes[line.scope].thin(line)
+                self._thin[line] = None
+            else:
+                self._forget(line)
+            if not self._full:
+                break
+        while self._thin:
+            line = next(iter(self._thin))
+            if len(self._thin) <= THIN_PER_LINE * self.max_count and line.seen_at > old:
+                break
+            del self._thin[line]
+            self._forget(line)
+
+    def _forget(self, line: Lineage) -> None:
+        index = self._scopes[line.scope]
+        index.leave(line)
+        self.changed.pop(line, None)
+        self.gone.append(line.row)
+        if not index.lines:
+            del self._scopes[line.scope]
