@@ -2,6 +2,7 @@
 # make test    format, lint, types, import rules, tests
 # make run     the daemon, from this checkout
 # make bench   the project's own figures
+# make traces  how well conversations are recognised without ids, client by client
 # make image   build the container image and try it, without Docker (root on Debian)
 # make scenarios  what routing does in every scenario, 20 seeds; writes docs/scenarios.md
 # make slow    the tests that take minutes or hours
@@ -14,7 +15,7 @@ JOBS ?= 2
 ALONE = $(BIN)/python -m pytest -q --last-failed --last-failed-no-failures none -m 'not slow' $(ARGS)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo run test lint types imports tests slow bench image format docs scenarios clean
+.PHONY: help demo run test lint types imports tests slow bench traces image format docs scenarios clean
 
 help:
 	@sed -n 's/^# make/make/p' Makefile
@@ -57,6 +58,9 @@ bench: $(VENV)/.developing
 
 scenarios: $(VENV)/.installed
 	$(BIN)/python -m proxy.cli.campaign $(ARGS)
+
+traces: $(VENV)/.developing
+	$(BIN)/python -m tests.traces $(ARGS)
 
 image:
 	.ci/image
