@@ -85,7 +85,7 @@ class _Collector:
         self.target += target
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        self.fields.append((name, value))
+        self.fields.append((name, value.strip(b" \t")))
 
 
 def parse_request(data: bytes) -> RequestHead:

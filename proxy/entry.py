@@ -164,7 +164,8 @@ def _length_in(data: bytes) -> tuple[int, int] | None:
         if start >= 0:
             start += len(field)
             end = data.find(b"\r\n", start)
-            if 0 < end - start <= _LONGEST_LENGTH and data[start:end].isdigit():
-                return start, end
-            return None
+            digits = data[start:end]
+            # The length goes up as a number again, so it must be written as one is.
+            plain = digits.isdigit() and len(digits) <= _LONGEST_LENGTH and (digits[:1] != b"0" or digits == b"0")
+            return (start, end) if plain else None
     return None

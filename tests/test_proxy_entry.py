@@ -1,0 +1,132 @@
+"""Heads at the door: let in or not, and remembered for as long as the settings stay."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from config.load import Loaded, load
+from pool.clock import Clock
+from proxy.build import build
+from proxy.daemon import Daemon
+from proxy.entry import Entrance
+from proxy.errors import BadRequest, BadTarget, Forbidden, TokenRefused, UpgradeRefused
+from proxy.insight.redact import Redactor
+
+
+def head(*fields: str, target: str = "/v1/chat/completions", method: str = "POST", host: str = "localhost") -> bytes:
+    lines = [f"{method} {target} HTTP/1.1", f"Host: {host}", *fields]
+    return "".join(f"{line}\r\n" for line in lines).encode() + b"\r\n"
+
+
+Open = Callable[..., Daemon]
+
+
+@pytest.fixture
+def opened(tmp_path: Path) -> Open:
+    """A daemon with these settings, of which nothing runs."""
+
+    def made(*settings: str) -> Daemon:
+        loaded: Loaded = load(None, [f"state.path={tmp_path / 'state.json'}", *settings], {})
+        return build(loaded, Clock(), Redactor(()))
+
+    return made
+
+
+def test_a_head_is_remembered_whatever_the_length_of_its_body(opened: Open):
+    entrance = Entrance(opened())
+    first, length = entrance.enter(head("Authorization: Bearer k", "Content-Length: 12"))
+    assert (length, first.remembered) == (12, False)
+    second, length = entrance.enter(head("Authorization: Bearer k", "Content-Length: 3456"))
+    assert (length, second.remembered) == (3456, True)
+    assert second is first
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        head("Authorization: Bearer other", "Content-Length: 12"),
+        head("Authorization: Bearer k", "content-length: 12"),
+        head("Authorization: Bearer k", "Content-Length: 12", target="/zen/v1/chat/completions"),
+        head("Authorization: Bearer k", "Content-Length: 12", "x-session-id: a"),
+        head("Authorization: Bearer k", "Content-Length: 012"),
+        head("Authorization: Bearer k", "Transfer-Encoding: chunked"),
+    ],
+)
+def test_another_head_is_another_entry(opened: Open, other: bytes):
+    entrance = Entrance(opened())
+    known, _ = entrance.enter(head("Authorization: Bearer k", "Content-Length: 12"))
+    assert entrance.enter(other)[0] is not known
+
+
+def test_a_second_length_is_refused_whether_or_not_the_head_is_known(opened: Open):
+    entrance = Entrance(opened())
+    entrance.enter(head("Content-Length: 12"))
+    for fields in (("Content-Length: 12", "Content-Length: 13"), ("Content-Length: 1", "content-length: 1")):
+        for _ in range(2):
+            with pytest.raises(BadRequest):
+                entrance.enter(head(*fields))
+
+
+def test_other_settings_forget_what_was_let_in_under_the_old(opened: Open):
+    daemon = opened()
+    entrance = Entrance(daemon)
+    known, _ = entrance.enter(head("Content-Length: 12"))
+    known.admit()
+    assert daemon.loaded is not None
+    daemon.reconfigure(replace(daemon.loaded, settings=daemon.settings.model_copy(deep=True)))
+    again, _ = entrance.enter(head("Content-Length: 12"))
+    assert again is not known
+    assert not again.admitted
+
+
+def test_what_is_remembered_is_bounded(opened: Open):
+    entrance = Entrance(opened())
+    for number in range(2_000):
+        entrance.enter(head(f"x-request-id: {number}", "Content-Length: 12"))
+    assert len(entrance._known) <= 512  # noqa: SLF001
+
+
+@pytest.mark.parametrize(
+    ("sent", "settings", "error"),
+    [
+        (head(host="evil.example"), (), Forbidden),
+        (head("Origin: https://evil.example"), (), Forbidden),
+        (head("Sec-Fetch-Site: cross-site"), (), Forbidden),
+        (head(target="http://evil.example/"), (), BadTarget),
+        (head("Upgrade: websocket", "Connection: Upgrade"), (), UpgradeRefused),
+        (head(), ("listen.token=a-token-of-mine",), TokenRefused),
+        (head("x-ocpool-token: wrong"), ("listen.token=a-token-of-mine",), TokenRefused),
+        (head(target="/-/status", method="GET"), ("listen.token=a-token-of-mine",), TokenRefused),
+    ],
+)
+def test_who_may_not_come_in_is_turned_away_each_time(opened: Open, sent: bytes, settings: tuple[str, ...], error):
+    entrance = Entrance(opened(*settings))
+    for _ in range(2):
+        entry, _ = entrance.enter(sent)
+        with pytest.raises(error):
+            entry.admit()
+        assert not entry.admitted
+
+
+@pytest.mark.parametrize(
+    "sent",
+    [
+        head("x-ocpool-token: a-token-of-mine"),
+        head(target="/t/a-token-of-mine/v1/chat/completions"),
+        head(target="/-/health", method="GET"),
+    ],
+)
+def test_the_token_or_an_open_page_lets_in(opened: Open, sent: bytes):
+    entry, _ = Entrance(opened("listen.token=a-token-of-mine")).enter(sent)
+    entry.admit()
+    assert entry.admitted
+
+
+def test_callers_are_told_apart_and_the_same_one_known_again(opened: Open):
+    entrance = Entrance(opened())
+    scopes = [
+        entrance.enter(head(f"Authorization: Bearer {key}", "Content-Length: 2"))[0].scope for key in ("a", "b", "a")
+    ]
+    assert scopes[0] == scopes[2] != scopes[1]
