@@ -11,6 +11,7 @@ from typing import Protocol
 Sink = Callable[[bytes], None]
 
 _SIZE = re.compile(rb"([0-9A-Fa-f]{1,15})[ \t]*(?:;[^\r\n]*)?")
+_SIZE_LINE = re.compile(rb"([0-9A-Fa-f]{1,8})\r\n")
 _MAX_SIZE_LINE = 16_384
 _MAX_TRAILERS = 65_536
 
@@ -96,6 +97,13 @@ class Chunked:
     def feed(self, data: bytes, sink: Sink | None) -> int:
         pos = 0
         size = len(data)
+        if not self._left and not self._line and self._trailers < 0:
+            whole = _SIZE_LINE.match(data)
+            # Nearly always a piece is one chunk: its size line, its data, its end.
+            if whole is not None and data.endswith(b"\r\n") and size - whole.end() - 2 == int(whole[1], 16) > 0:
+                if sink is not None:
+                    sink(data[whole.end() : -2])
+                return -1
         while pos < size:
             left = self._left
             if left > 0:
