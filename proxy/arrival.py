@@ -41,35 +41,21 @@ _WATCHED = frozenset(
 class RequestHead:
     """A request line and its fields. ``seen`` holds what is watched, lower-case names, the last of a doubled one."""
 
-    __slots__ = ("fields", "method", "modern", "seen", "target")
+    __slots__ = ("chunked", "expects", "fields", "keep_alive", "length", "method", "modern", "seen", "target")
 
     def __init__(self, method: bytes, target: bytes, fields: list[Field], *, modern: bool) -> None:
         self.method = method
         self.target = target
         self.fields = fields
         self.modern = modern  # HTTP/1.1: chunks, interim answers and kept connections are understood
-        self.seen = {key: value for name, value in fields if (key := lower(name)) in _WATCHED}
-
-    @property
-    def keep_alive(self) -> bool:
-        """May the connection be used again? One of HTTP/1.0 is not (RFC 9112, section 9.3)."""
-        return self.modern and b"close" not in self.seen.get(b"connection", b"").lower()
-
-    @property
-    def chunked(self) -> bool:
-        """Is the body sent in chunks? llhttp takes no other transfer coding from a client."""
-        return b"transfer-encoding" in self.seen
-
-    @property
-    def length(self) -> int | None:
-        """Content-Length, or None where there is none."""
-        value = self.seen.get(b"content-length")
-        return int(value) if value is not None else None
-
-    @property
-    def expects(self) -> bool:
-        """Does the client wait for ``100 Continue`` before it sends the body (RFC 9110, section 10.1.1)?"""
-        return self.modern and self.seen.get(b"expect", b"").lower() == b"100-continue"
+        self.seen = seen = {key: value for name, value in fields if (key := lower(name)) in _WATCHED}
+        # A connection of HTTP/1.0 is not used again (RFC 9112, section 9.3).
+        self.keep_alive = modern and b"close" not in seen.get(b"connection", b"").lower()
+        self.chunked = b"transfer-encoding" in seen  # llhttp takes no other transfer coding from a client
+        length = seen.get(b"content-length")
+        self.length = int(length) if length is not None else None
+        # The client waits for ``100 Continue`` before it sends the body (RFC 9110, section 10.1.1).
+        self.expects = modern and seen.get(b"expect", b"").lower() == b"100-continue"
 
 
 class _Collector:

@@ -141,12 +141,9 @@ def parse_response(data: bytes, method: bytes, asked: frozenset[bytes] = frozens
     notable = head.notable
     for line in lines:
         name, _, value = line.partition(b":")
-        key = lower(name)
+        key = _LOWER.get(name) or lower(name)
         if key in asked or key in _FRAMING:
-            if key in notable:
-                notable[key].append(value.strip(b" \t"))
-            else:
-                notable[key] = [value.strip(b" \t")]
+            notable.setdefault(key, []).append(value.strip(b" \t"))
     head._bounded = not _HOP_BY_HOP.isdisjoint(notable)  # noqa: SLF001
     _read_framing(head, method)
     return head
