@@ -1,6 +1,7 @@
 """The edge: who may come in, where it goes, and the one place where an error becomes a response."""
 
 import asyncio
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from proxy import settle
@@ -15,7 +16,7 @@ from proxy.ours import error_answer, preflight_answer
 from proxy.relay import FAILED, Relay
 
 if TYPE_CHECKING:
-    from proxy.pages import Pages
+    from proxy.pages import Control, Pages
 
 _EXPIRE_EVERY = 120
 _IDLE_TICKS = 7_200
@@ -28,9 +29,10 @@ class Edge:
     ``ticks`` grows with the upkeep's watch: by it the idle ones are told.
     """
 
-    def __init__(self, daemon: Daemon, pages: "Pages") -> None:
+    def __init__(self, daemon: Daemon, load_control: "Callable[[], Control]") -> None:
         self.daemon = daemon
-        self.pages = pages
+        self._load_control = load_control
+        self._pages: Pages | None = None
         self.clients: set[ClientConnection] = set()
         self.relaying: set[ClientConnection] = set()
         self.ticks = 0
@@ -44,6 +46,19 @@ class Edge:
         """One per accepted socket."""
         return ClientConnection(self, self._loop)
 
+    def pages(self) -> "Pages":
+        """Our own pages, loaded when they are first asked for."""
+        if self._pages is None:
+            from proxy.pages import Pages  # noqa: PLC0415  (see there)
+
+            self._pages = Pages(self.daemon, self._load_control())
+        return self._pages
+
+    def close(self) -> None:
+        """End the pages that are left."""
+        if self._pages is not None:
+            self._pages.close()
+
     def serve(self, client: ClientConnection, head: bytes, rest: bytes) -> None:
         """Serve one request, whose head is complete; ``rest`` is what came behind it. Never raises."""
         daemon = self.daemon
@@ -53,7 +68,7 @@ class Edge:
             if not entry.admitted:
                 entry.admit()
             if entry.target.own and not entry.preflight:
-                self.pages.take(client, head + rest)
+                self.pages().take(client, head + rest)
                 return
             if entry.preflight:
                 client.body(Incoming(daemon.buffers, length, chunked=entry.head.chunked), rest)

@@ -1,4 +1,7 @@
-"""Our own pages, everything under ``/-/``: served by aiohttp, one request a connection."""
+"""Our own pages, everything under ``/-/``: served by aiohttp, one request a connection.
+
+aiohttp takes as long to load as the rest, so it is loaded once the daemon accepts requests, or with the first page.
+"""
 
 import asyncio
 from collections.abc import Awaitable, Callable

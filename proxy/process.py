@@ -14,6 +14,8 @@ _NO_FILES = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM})
 _NEW_OBJECTS = 50_000  # between two looks for cycles; Python's own 700 takes a sixth of a busy daemon's time
 _LATER = (
     "encodings.idna",  # what a host name is encoded with, at the first connection
+    "proxy.pages",
+    "proxy.control.routes",
     "proxy.insight.exposition",
     "proxy.insight.rendering",
     "rich",

@@ -14,7 +14,7 @@ import sys
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import proxy
 from config import paths
@@ -28,11 +28,14 @@ from proxy.edge import Edge
 from proxy.insight.redact import Redactor, secrets_in
 from proxy.logs import log
 from proxy.notify import READY, STOPPING, notify, reloading
-from proxy.pages import Control, Pages
 from proxy.process import load_the_rest, loop_trouble, spare_the_collector
 from proxy.sockets import NotListeningError, listening, raise_file_limit, url_of
 from proxy.upkeep import Upkeep
 
+if TYPE_CHECKING:
+    from proxy.pages import Control
+
+LoadControl = Callable[[], "Control"]  # called when a page is first asked for
 OK, FAILED, BAD_SETTINGS, PORT_TAKEN = 0, 1, 2, 3
 
 _BACKLOG = 1024
@@ -43,7 +46,7 @@ _ARRIVAL_S = 0.2  # a connection that was accepted has its request here by then
 _WARM_AFTER_S = 0.5
 
 
-def run(loaded: Loaded, *, control: Control, reload: Callable[[], Loaded] | None = None) -> int:
+def run(loaded: Loaded, *, control: LoadControl, reload: Callable[[], Loaded] | None = None) -> int:
     """Serve until a signal says stop."""
     settings = loaded.settings
     redactor = Redactor(secrets_in(settings))
@@ -84,7 +87,7 @@ class Service:
         self,
         loaded: Loaded,
         sockets: list[socket.socket],
-        control: Control,
+        control: LoadControl,
         reload: Callable[[], Loaded] | None,
         *,
         clock: Clock | None = None,
@@ -120,7 +123,7 @@ class Service:
         upkeep = Upkeep(daemon)
         daemon.search = upkeep.search
         await upkeep.open()
-        edge = Edge(daemon, Pages(daemon, self._control))
+        edge = Edge(daemon, self._control)
         daemon.in_flight = edge.relaying
         upkeep.clients = edge.expire
         self._quiet = edge.quiet
@@ -207,7 +210,7 @@ class Service:
             client.abort()
         if left:
             await _within(edge.quiet, _ABORT_GRACE_S)
-        edge.pages.close()
+        edge.close()
 
     def stop(self) -> None:
         """Begin to stop; a second call waits for nobody any more, but what was decided is still saved."""

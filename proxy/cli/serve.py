@@ -2,10 +2,14 @@
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from proxy.cli.options import load_settings, settings_options
+
+if TYPE_CHECKING:
+    from proxy.pages import Control
 
 
 @click.command()
@@ -26,7 +30,13 @@ def serve(
     loaded = load_settings(config_file, chosen)
 
     from config.load import load
-    from proxy.control.routes import control
     from proxy.serve import run
 
-    return run(loaded, control=control, reload=lambda: load(config_file, chosen))
+    return run(loaded, control=_control, reload=lambda: load(config_file, chosen))
+
+
+def _control() -> "Control":
+    """The daemon's own pages; loaded once it accepts requests, since aiohttp takes its time."""
+    from proxy.control.routes import control
+
+    return control

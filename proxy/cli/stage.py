@@ -73,7 +73,7 @@ async def proxy(upstream: str, folder: Path, clock: Clock, settings: Iterable[st
             unused.callback(sock.close)
         place = Place(*sockets[0].getsockname()[:2])
         loaded = _settings(place, upstream, folder, settings)
-        service = Service(loaded, sockets, control, None, clock=clock, embedded=True)
+        service = Service(loaded, sockets, lambda: control, None, clock=clock, embedded=True)
         async with asyncio.TaskGroup() as group:
             running = group.create_task(service.run(), name="proxy")
             running.add_done_callback(lambda _: service.accepting.set())
