@@ -1,5 +1,7 @@
 """A stream is read the same however its bytes were cut; what is no stream is no trouble."""
 
+import json
+
 import orjson
 import pytest
 from hypothesis import given, settings
@@ -187,6 +189,23 @@ def test_what_was_cut_off_is_kept_as_far_as_it_came():
     answer = read(ROLE + chunk({"content": "half a"}) + b'data: {"id":"chatc').answer
     assert answer == Answer("half a", (), None, False)
     assert read(ROLE + chunk({"content": "half a"}) + b'data: {"id":"chatc').unread is None
+
+
+def test_json_with_spaces_is_read_as_well():
+    def spaced(delta: dict, finish: str | None = None) -> bytes:
+        choice = json.dumps({"index": 0, "delta": delta, "finish_reason": finish})
+        return (
+            b'data: {"id":"1","choices":[%b]}\n\n'
+            % choice.replace('"delta": {"content": ', '"delta":{"content":').encode()
+        )
+
+    wire = spaced({"content": "a"}) * 50 + spaced({"content": "b"}, "stop") + spaced({"content": ""}) * 50
+    cuts = [place + 2 for place in range(len(wire)) if wire.startswith(b"\n\n", place)]
+    assert read(wire, cuts).answer == Answer("a" * 50 + "b", (), "stop", True)
+
+
+def test_what_is_no_chat_has_no_answer():
+    assert read(data({"type": "content_block_delta", "delta": {"text": "hi"}}) * 80).answer is None
 
 
 def test_of_several_choices_the_first_counts():

@@ -8,9 +8,11 @@ import threading
 import time
 from contextlib import closing
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
+from proxy.control.status import status
 from proxy.insight import usage_file
 from proxy.insight.usage import Ledger, Spent, day_of, report
 from proxy.insight.usage_file import Key, Sums
@@ -161,7 +163,9 @@ def test_a_place_that_takes_no_file_is_said_once(place):
     noted(made, spent())
     noted(made, spent())
     assert len(said) == 1
-    assert made.view()["since_start"][0]["turns"] == 2
+    seen = status(SimpleNamespace(usage=made, problems={"state": "too"}), NOW)
+    assert set(seen["problems"]) == {"state", "usage"}
+    assert seen["usage"]["since_start"][0]["turns"] == 2
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="needs a limit on the size of files")
