@@ -67,6 +67,7 @@ deltas = st.one_of(
     st.builds(lambda text: chunk({"content": text}), words),
     st.builds(lambda text: chunk({"role": "assistant", "content": text}), words),
     st.builds(lambda text: chunk({"reasoning_content": text}), words),
+    st.builds(lambda size: chunk({"content": "y" * size}), st.sampled_from([300, 700, 5_000])),
     st.builds(lambda text: chunk({"content": text}, usage=None), words),
     st.builds(lambda text: chunk({"content": text}, index=1), words),
     st.builds(
