@@ -14,8 +14,9 @@ import pytest
 
 from proxy.control.status import status
 from proxy.insight import usage_file
-from proxy.insight.usage import Ledger, Spent, day_of, report
-from proxy.insight.usage_file import Key, Sums
+from proxy.insight.usage import Ledger, Spent
+from proxy.insight.usage_file import Key, Sums, day_of
+from proxy.insight.usage_report import report
 
 DAY_MS = 86_400_000
 NOW = 20_787 * DAY_MS + 43_200_000  # noon of 2026-11-30

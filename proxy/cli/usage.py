@@ -34,7 +34,7 @@ def usage(config_file: Path | None, overrides: Sequence[str], since: str | None,
 
     from config.paths import usage_path
     from pool.clock import Clock
-    from proxy.insight.usage import report
+    from proxy.insight.usage_report import report
 
     try:
         start = parse_since(since, Clock().wall_ms()) if since is not None else None
