@@ -1,5 +1,7 @@
 """A stream is read the same however its bytes were cut; what is no stream is no trouble."""
 
+import json
+
 import orjson
 import pytest
 from hypothesis import given, settings
@@ -65,6 +67,7 @@ deltas = st.one_of(
     st.builds(lambda text: chunk({"content": text}), words),
     st.builds(lambda text: chunk({"role": "assistant", "content": text}), words),
     st.builds(lambda text: chunk({"reasoning_content": text}), words),
+    st.builds(lambda size: chunk({"content": "y" * size}), st.sampled_from([300, 700, 5_000])),
     st.builds(lambda text: chunk({"content": text}, usage=None), words),
     st.builds(lambda text: chunk({"content": text}, index=1), words),
     st.builds(
@@ -189,6 +192,23 @@ def test_what_was_cut_off_is_kept_as_far_as_it_came():
     assert read(ROLE + chunk({"content": "half a"}) + b'data: {"id":"chatc').unread is None
 
 
+def test_json_with_spaces_is_read_as_well():
+    def spaced(delta: dict, finish: str | None = None) -> bytes:
+        choice = json.dumps({"index": 0, "delta": delta, "finish_reason": finish})
+        return (
+            b'data: {"id":"1","choices":[%b]}\n\n'
+            % choice.replace('"delta": {"content": ', '"delta":{"content":').encode()
+        )
+
+    wire = spaced({"content": "a"}) * 50 + spaced({"content": "b"}, "stop") + spaced({"content": ""}) * 50
+    cuts = [place + 2 for place in range(len(wire)) if wire.startswith(b"\n\n", place)]
+    assert read(wire, cuts).answer == Answer("a" * 50 + "b", (), "stop", True)
+
+
+def test_what_is_no_chat_has_no_answer():
+    assert read(data({"type": "content_block_delta", "delta": {"text": "hi"}}) * 80).answer is None
+
+
 def test_of_several_choices_the_first_counts():
     wire = ROLE + b"".join(chunk({"content": f"{n % 2}"}, index=n % 2) for n in range(90)) + END
     assert read(wire).answer == Answer("0" * 45, (), "stop", True)
@@ -300,11 +320,13 @@ def test_a_line_of_16_megabytes_is_skipped_not_kept(piece):
     assert most <= lines.MAX_LINE + 65_536
 
 
-def test_what_is_held_is_bounded_whatever_the_size_of_the_pieces():
+@pytest.mark.parametrize("size", [1, 60, 70, 400, 5_000])
+def test_what_is_held_is_bounded_whatever_the_size_of_the_pieces(size):
     reader = StreamReader(Ticks(), wants_answer=True)
     reader.feed(chunk({"content": "x"}))
     most = 0
-    for _ in range(5_000):
-        reader.feed(chunk({"content": "word " * 3}))
+    for _ in range(1_000):
+        reader.feed(chunk({"content": "word " * size}))
         most = max(most, sum(map(len, reader._held)))
-    assert most < 65_536
+    assert most < 65_536 + 5 * size + 200
+    assert len(reader._held) <= 64

@@ -10,8 +10,7 @@ import pytest
 from pool.clock import Clock
 from proxy.cli.commands import run
 from proxy.insight import usage_file
-from proxy.insight.usage import day_of
-from proxy.insight.usage_file import Key, Sums
+from proxy.insight.usage_file import Key, Sums, day_of
 
 NOW = Clock().wall_ms()
 TODAY, LAST_WEEK = day_of(NOW), day_of(NOW - 7 * 86_400_000)

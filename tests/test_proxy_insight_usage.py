@@ -8,12 +8,15 @@ import threading
 import time
 from contextlib import closing
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
+from proxy.control.status import status
 from proxy.insight import usage_file
-from proxy.insight.usage import Ledger, Spent, day_of, report
-from proxy.insight.usage_file import Key, Sums
+from proxy.insight.usage import Ledger, Spent
+from proxy.insight.usage_file import Key, Sums, day_of
+from proxy.insight.usage_report import report
 
 DAY_MS = 86_400_000
 NOW = 20_787 * DAY_MS + 43_200_000  # noon of 2026-11-30
@@ -161,7 +164,9 @@ def test_a_place_that_takes_no_file_is_said_once(place):
     noted(made, spent())
     noted(made, spent())
     assert len(said) == 1
-    assert made.view()["since_start"][0]["turns"] == 2
+    seen = status(SimpleNamespace(usage=made, problems={"state": "too"}), NOW)
+    assert set(seen["problems"]) == {"state", "usage"}
+    assert seen["usage"]["since_start"][0]["turns"] == 2
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="needs a limit on the size of files")

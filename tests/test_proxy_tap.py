@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from proxy.answers.codings import MAX_PIECE
 from proxy.conversation.answer import Answer, ToolCall
 from proxy.tap import Tap, semantic, tap_for, tokens
-from proxy.wire.head import ResponseHead
+from proxy.wire.head import ResponseHead, parse_response
 
 
 class Ticks:
@@ -44,8 +44,8 @@ WHOLE = {
 
 
 def head(status: int = 200, **fields: str) -> ResponseHead:
-    named = [(name.replace("_", "-").encode(), value.encode()) for name, value in fields.items()]
-    return ResponseHead(status, b"OK", "1.1", named)
+    lines = "".join(f"{name.replace('_', '-')}: {value}\r\n" for name, value in fields.items())
+    return parse_response(f"HTTP/1.1 {status} Y\r\n{lines}\r\n".encode(), b"POST")
 
 
 def fed(tap: Tap | None, *pieces: bytes) -> Tap:

@@ -25,9 +25,10 @@ class _Call:
 class ChatAnswer:
     """Gathers one answer, within bounds: a longer text is not told at all, longer arguments are cut."""
 
-    __slots__ = ("_calls", "_cut", "_finish", "_latest", "_room", "_room_for_arguments", "_texts")
+    __slots__ = ("_calls", "_cut", "_finish", "_latest", "_room", "_room_for_arguments", "_texts", "begun")
 
     def __init__(self) -> None:
+        self.begun = False  # it is a chat completion
         self._texts: list[str] = []
         self._room = self._room_for_arguments = MAX_TEXT
         self._calls: dict[object, _Call] = {}
@@ -54,6 +55,7 @@ class ChatAnswer:
             self._text(text)
 
     def _choice(self, choice: dict[str, Any]) -> None:
+        self.begun = True
         if choice.get("index"):  # of several choices a client goes on with the first
             return
         delta = choice.get("delta") or choice.get("message")

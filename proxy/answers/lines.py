@@ -10,19 +10,20 @@ from itertools import cycle
 from proxy.answers.reading import Reading
 
 MAX_LINE = 262_144  # bytes; a longer line is not read: it is relayed all the same
-_LARGE = 1_024  # bytes of a piece that is looked at when it comes, with all that is held
 _MOST_PIECES = 64
+_LARGE = 512  # bytes of a piece that is counted by its size, too
+_MOST_LARGE = 32_768  # bytes of such pieces that are held
 # Streams that began together would all be looked at in the same moment: each has another number of pieces.
 _PIECES = cycle(range(32, 64, 5))
 
 
 class Lines(Reading):
-    """Pieces on their way to lines. At most 64 pieces of 1 KiB are held, and the beginning of one line.
+    """Pieces on their way to lines. At most 64 KiB are held beside the latest piece and the beginning of one line.
 
     While ``eager``, each line is read when it comes.
     """
 
-    __slots__ = ("_due", "_held", "_let_go", "_mono_ms", "_pieces", "_skipping", "_times", "eager")
+    __slots__ = ("_due", "_held", "_large", "_let_go", "_mono_ms", "_pieces", "_skipping", "_times", "eager")
 
     def __init__(self, mono_ms: Callable[[], float], *, wants_answer: bool) -> None:
         super().__init__(wants_answer=wants_answer)
@@ -31,6 +32,7 @@ class Lines(Reading):
         self._times: list[float] = []  # when each of them came
         self._due = 0  # more pieces than this are looked at
         self._pieces = next(_PIECES)
+        self._large = 0  # bytes that are held in large pieces
         self._let_go = 0  # bytes that are held no more
         self._skipping = False
         self.eager = True
@@ -70,9 +72,13 @@ class Lines(Reading):
     def _look(self, newest: bytes) -> None:
         if self._skipping and not self._skip(newest):
             return
-        goes_on = b"\n" not in newest and b"\r" not in newest
-        if goes_on and self.eager and len(newest) <= _LARGE and len(self._held) < _MOST_PIECES:
+        if len(newest) > _LARGE:
+            self._large += len(newest)
+        if len(self._held) <= self._due and self._large < _MOST_LARGE:
             return
+        goes_on = b"\n" not in newest and b"\r" not in newest
+        if goes_on and self.eager and self._large < _MOST_LARGE and len(self._held) < _MOST_PIECES:
+            return  # the line that is to be read when it comes
         self._read()
 
     def _read(self) -> None:
@@ -91,6 +97,7 @@ class Lines(Reading):
             self.unread = "line"
             end, rest = len(joined), b""
         self._let_go += end
+        self._large = 0
         self._held = [rest] if rest else []
         self._times = self._times[-1:] if rest else []
         self._due = 0 if self.eager or self._skipping else self._pieces

@@ -11,8 +11,9 @@ import orjson
 _TEXT = re.compile(rb'"delta":\{(?:"role":"assistant",)?"content":("[^"\\]*(?:\\.[^"\\]*)*")')
 _OPENS = b'"delta":{"content":"'
 _THINKS = (b'"delta":{"reasoning_content":"', b'"delta":{"reasoning":"')
-# The end of a choice, a call of a tool, a second choice: anything that is more than a piece of text.
-_MORE = (b'"finish_reason":"', b'"tool_calls":[', b'"function_call":{', b'"index":1')
+# The end of a choice, a call of a tool, a second choice: anything that is more than a piece of text. Where JSON is
+# written with spaces, none of these would be found.
+_MORE = (b'"finish_reason":"', b'"tool_calls":[', b'"function_call":{', b'"index":1', b'": ')
 
 
 def texts(batch: bytes, count: int) -> list[str] | None:

@@ -41,8 +41,11 @@ class Reading:
 
     @property
     def answer(self) -> Answer | None:
-        """What the model said; None where nobody wanted it. Without its text where some of it could not be read."""
-        if self._chat is None:
+        """What the model said; without its text where some of it could not be read.
+
+        None where nobody wanted it, or where this is no chat completion.
+        """
+        if self._chat is None or not self._chat.begun:
             return None
         answer = self._chat.answer()
         return answer if self.unread is None else replace(answer, text=None)

@@ -11,6 +11,7 @@ from proxy.cli.daemon import table_rows
 from proxy.cli.instants import clock_time, duration
 from proxy.cli.options import daemon_options, json_option, load_settings, print_json
 from proxy.cli.tables import Row, console, fact, milliseconds, printable, show_table
+from proxy.cli.usage import columns
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -49,6 +50,9 @@ def show(seen: dict[str, Any], to: "Console") -> None:
     show_table(to, "Gateway trouble", table_rows(seen.get("faults")), _pauses(now))
     show_table(to, "Bindings", table_rows(seen.get("bindings"))[:SHOWN], _BINDINGS)
     show_table(to, "Conversations", table_rows(seen.get("conversations"))[:SHOWN], _CONVERSATIONS)
+    usage = seen.get("usage")
+    since_start = table_rows(usage.get("since_start")) if isinstance(usage, dict) else ()
+    show_table(to, "Usage since the start", since_start[:SHOWN], columns(("provider", "model")))
     show_table(to, "Last requests", table_rows(seen.get("last_requests"))[:SHOWN], _REQUESTS)
 
 

@@ -34,7 +34,7 @@ def usage(config_file: Path | None, overrides: Sequence[str], since: str | None,
 
     from config.paths import usage_path
     from pool.clock import Clock
-    from proxy.insight.usage import report
+    from proxy.insight.usage_report import report
 
     try:
         start = parse_since(since, Clock().wall_ms()) if since is not None else None
@@ -54,7 +54,7 @@ def usage(config_file: Path | None, overrides: Sequence[str], since: str | None,
     days = f"from {seen['since']} on" if seen["since"] else "altogether"
     to.print(f"{printable(str(path))}, {days}; money is an estimate from list prices", markup=False)
     rows = [*seen["rows"][:SHOWN], {seen["by"][0]: "all", **seen["total"]}] if seen["rows"] else []
-    show_table(to, "Usage", rows, _columns(seen["by"]))
+    show_table(to, "Usage", rows, columns(seen["by"]))
     for line in remarks(seen):
         to.print(line, markup=False)
     return 0
@@ -97,7 +97,8 @@ def _nonzero(name: str) -> Callable[[Row], object]:
     return lambda row: row.get(name) or None
 
 
-def _columns(by: Sequence[str]) -> Sequence[tuple[str, Callable[[Row], object]]]:
+def columns(by: Sequence[str]) -> Sequence[tuple[str, Callable[[Row], object]]]:
+    """The columns of a table of counts; ``by`` says what a row stands for."""
     return (
         *((name, fact(name)) for name in by),
         ("turns", fact("turns")),

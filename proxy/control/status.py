@@ -36,7 +36,7 @@ def status(daemon: Any, now: int, conversation: str | None = None) -> dict[str, 
         "ready": unready(daemon) is None,
         "reason": unready(daemon),
         "mode": _part(lambda: str(daemon.settings.routing.mode)),
-        "problems": _part(lambda: dict(daemon.problems)),
+        "problems": _problems(daemon),
         "bypassed": _part(lambda: dict(daemon.way_out.view())),
         "upstream": _upstream(daemon),
         "pool": pool.get("pools"),
@@ -65,6 +65,13 @@ def unready(daemon: Any) -> str | None:
     if getattr(daemon, "stopping", False):
         return "stopping"
     return None if getattr(daemon, "ready", True) else "starting"
+
+
+def _problems(daemon: Any) -> dict[str, str] | None:
+    """What is wrong, by part; the ledger's own thread keeps what is wrong with it."""
+    found: dict[str, str] | None = _part(lambda: dict(daemon.problems))
+    usage = _part(lambda: "; ".join(daemon.usage.problems))
+    return {**(found or {}), "usage": usage} if usage else found
 
 
 def _upstream(daemon: Any) -> dict[str, Any]:

@@ -8,7 +8,6 @@ import sqlite3
 import threading
 from collections import deque
 from collections.abc import Callable
-from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -16,7 +15,8 @@ from pool.stores.disk import put_aside
 from pool.stores.trouble import Trouble
 from proxy.answers.usage import normalised
 from proxy.insight import pricing, usage_file
-from proxy.insight.usage_file import Key, Sums
+from proxy.insight.usage_file import DAY_MS, Key, Sums, day_of
+from proxy.insight.usage_report import told
 
 WRITE_SECONDS = 5.0
 CLOSE_WAIT_SECONDS = 3.0
@@ -26,6 +26,8 @@ _MOST_ROWS = 5_000  # rows that may wait for the file; further conversations are
 _MOST_MODELS = 200
 _LONGEST_MODEL = 128
 _SHORT = 8
+_AT_ONCE = 64
+_PAUSE_SECONDS = 0.001
 
 
 class Spent(NamedTuple):
@@ -136,39 +138,62 @@ class Ledger:
         """Price what was noted and add it to the file. Blocking: the thread's work."""
         self._look_at_prices()
         while self._waiting:
-            self._count(self._waiting.popleft())
+            self._count(min(len(self._waiting), _AT_ONCE))
+            self._closing.wait(_PAUSE_SECONDS)  # let the event loop have the interpreter's lock
         if self.path is None:
             self._unwritten.clear()
         elif self._unwritten:
             self._write(self.path)
 
-    def _count(self, spent: Spent) -> None:
-        usage = normalised(spent.usage)
-        sums = Sums(side=1) if spent.side else Sums(turns=1)
-        sums.partial = int(spent.partial)
-        if usage is None:
-            sums.unknown = 1
+    def _count(self, answers: int) -> None:
+        """Add up the next of what was noted."""
+        fresh: dict[tuple[int, str, str, str, str], Sums] = {}
+        for _ in range(answers):
+            spent = self._waiting.popleft()
+            row = (spent.at // DAY_MS, spent.scope, spent.provider, spent.model, spent.conversation)
+            sums = fresh.get(row)
+            if sums is None:
+                sums = fresh[row] = Sums()
+            self._add(sums, spent)
+        for (day, scope, provider, name, conversation), sums in fresh.items():
+            model = name[:_LONGEST_MODEL].encode("utf-8", "replace").decode()
+            key = Key(day_of(day * DAY_MS), scope[:_SHORT], provider, model, conversation)
+            if key not in self._unwritten and len(self._unwritten) >= _MOST_ROWS:
+                key = key._replace(conversation="")
+            self._unwritten.setdefault(key, Sums()).add(sums)
+            if (provider, model) not in self._since_start and len(self._since_start) >= _MOST_MODELS:
+                model = ""
+            self._since_start.setdefault((provider, model), Sums()).add(sums)
+
+    def _add(self, sums: Sums, spent: Spent) -> None:
+        if spent.side:
+            sums.side += 1
         else:
-            sums.input, sums.output = usage.input or 0, usage.output or 0
-            sums.cached, sums.written, sums.reasoning = usage.cached or 0, usage.written or 0, usage.reasoning or 0
-            sums.told = sums.input if usage.cached is not None else 0
-            estimate = self._prices.estimate(spent.provider, spent.model, usage, spent.at)
-            if estimate is None:
-                sums.unpriced = 1
-            else:
-                sums.cost, sums.saved = estimate
-        model = spent.model[:_LONGEST_MODEL].encode("utf-8", "replace").decode()
-        key = Key(day_of(spent.at), spent.scope[:_SHORT], spent.provider, model, spent.conversation)
-        if key not in self._unwritten and len(self._unwritten) >= _MOST_ROWS:
-            key = key._replace(conversation="")
-        self._unwritten.setdefault(key, Sums()).add(sums)
-        if (spent.provider, model) not in self._since_start and len(self._since_start) >= _MOST_MODELS:
-            model = ""
-        self._since_start.setdefault((spent.provider, model), Sums()).add(sums)
+            sums.turns += 1
+        if spent.partial:
+            sums.partial += 1
+        usage = normalised(spent.usage)
+        if usage is None:
+            sums.unknown += 1
+            return
+        whole, cached, written, output, reasoning = usage
+        sums.input += whole or 0
+        sums.output += output or 0
+        sums.written += written or 0
+        sums.reasoning += reasoning or 0
+        if cached is not None:
+            sums.cached += cached
+            sums.told += whole or 0
+        estimate = self._prices.estimate(spent.provider, spent.model, usage, spent.at)
+        if estimate is None:
+            sums.unpriced += 1
+        else:
+            sums.cost += estimate.cost
+            sums.saved += estimate.saved
 
     def _write(self, path: Path) -> None:
         today = day_of(self._now())
-        fold = day_of(self._now() - FOLD_DAYS * 86_400_000) if today != self._folded_on else None
+        fold = day_of(self._now() - FOLD_DAYS * DAY_MS) if today != self._folded_on else None
         try:
             try:
                 usage_file.add(path, self._unwritten, fold)
@@ -219,47 +244,3 @@ class Ledger:
             self._said[part] = text
         if self._warn is not None and (text is None) != (before is None):
             self._warn(text if text is not None else f"works again: {before}")
-
-
-def day_of(at: int) -> str:
-    """The day of UTC that an instant falls on."""
-    return (datetime(1970, 1, 1, tzinfo=UTC) + timedelta(milliseconds=at)).date().isoformat()
-
-
-def told(sums: Sums) -> dict[str, Any]:
-    """Counts as people and programs read them: a rate or a price that nobody told is None, not 0."""
-    answers = sums.turns + sums.side
-    priced = answers - sums.unknown - sums.unpriced
-    return {
-        "turns": sums.turns,
-        "side_calls": sums.side,
-        "partial": sums.partial,
-        "unknown": sums.unknown,
-        "unpriced": sums.unpriced,
-        "input": sums.input,
-        "cached": sums.cached,
-        "written": sums.written,
-        "output": sums.output,
-        "reasoning": sums.reasoning,
-        "hit_rate": round(sums.cached / sums.told, 4) if sums.told else None,
-        "cost_usd": round(sums.cost, 6) if priced > 0 else None,
-        "saved_usd": round(sums.saved, 6) if priced > 0 else None,
-    }
-
-
-def report(path: Path, by: tuple[str, ...], since: int | None) -> dict[str, Any]:
-    """The file's counts by some of day, key, provider, model, conversation, and their sum. Blocking.
-
-    Raises:
-        FileNotFoundError, sqlite3.Error: there is nothing that could be read.
-    """
-    first = day_of(since) if since is not None else None
-    found = usage_file.read(path, by, first)
-    total = Sums()
-    for sums in usage_file.read(path, (), first).values():
-        total.add(sums)
-    names = [name for name in Key._fields if name in by]
-    if "day" in names:
-        found = dict(sorted(found.items()))
-    rows = [dict(zip(names, key, strict=True)) | told(sums) for key, sums in found.items()]
-    return {"since": first, "by": names, "rows": rows, "total": told(total)}

@@ -9,13 +9,18 @@ import os
 import sqlite3
 from collections.abc import Iterable, Mapping
 from contextlib import closing
-from dataclasses import astuple, dataclass, fields
+from dataclasses import dataclass, fields
+from datetime import date, timedelta
+from functools import lru_cache
+from operator import attrgetter
 from pathlib import Path
 from typing import NamedTuple
 
 VERSION = 1
 _BUSY_S = 2.0
 _MOST_ROWS = 10_000
+DAY_MS = 86_400_000
+_EPOCH = date(1970, 1, 1)
 
 
 class Key(NamedTuple):
@@ -53,11 +58,23 @@ class Sums:
 
     def add(self, other: "Sums") -> None:
         """Add another's counts."""
-        for name in NAMES:
-            setattr(self, name, getattr(self, name) + getattr(other, name))
+        self.turns += other.turns
+        self.side += other.side
+        self.partial += other.partial
+        self.unknown += other.unknown
+        self.unpriced += other.unpriced
+        self.input += other.input
+        self.told += other.told
+        self.cached += other.cached
+        self.written += other.written
+        self.output += other.output
+        self.reasoning += other.reasoning
+        self.cost += other.cost
+        self.saved += other.saved
 
 
 NAMES = tuple(field.name for field in fields(Sums))
+_VALUES = attrgetter(*NAMES)
 _KEYS = Key._fields
 _TABLE = f"""
 CREATE TABLE IF NOT EXISTS usage (
@@ -81,6 +98,16 @@ _FOLD = (
 _FORGET = "DELETE FROM usage WHERE day < ? AND conversation != ''"
 
 
+@lru_cache(maxsize=64)
+def _day(number: int) -> str:
+    return (_EPOCH + timedelta(days=number)).isoformat()
+
+
+def day_of(at: int) -> str:
+    """The day of UTC that an instant falls on."""
+    return _day(at // DAY_MS)
+
+
 class Newer(sqlite3.OperationalError):
     """A later ocpool keeps this file in a form that this one does not know."""
 
@@ -102,7 +129,7 @@ def add(path: Path, rows: Mapping[Key, Sums], fold_before: str | None = None) ->
                 raise Newer(f"it is of version {version}, made by a newer ocpool")
             file.execute(_TABLE)
             file.execute(f"PRAGMA user_version = {VERSION}")
-            file.executemany(_ADD, [(*key, *astuple(sums)) for key, sums in rows.items()])
+            file.executemany(_ADD, [key + _VALUES(sums) for key, sums in rows.items()])
             if fold_before is not None:
                 file.execute(_FOLD, (fold_before,))
                 file.execute(_FORGET, (fold_before,))

@@ -10,7 +10,7 @@ import pytest
 
 from pool.clock import Clock
 from proxy.cli import stage
-from proxy.insight.usage import report
+from proxy.insight.usage_report import report
 from tests.fakes.client import END, chunk
 from tests.fakes.house import GOOD, House, house
 from tests.fakes.relay import Relays
