@@ -3,7 +3,7 @@
 from typing import Final
 
 from pool.bindings import is_natural
-from pool.estimator import Belief, Change, Finding
+from pool.estimator import MODELS, Belief, Change, Finding
 from pool.model import Latency, ModelKey, Note, Outcome, ProbeKind, ProbeResult, Source, Spare, Start, Stock
 from pool.parts import Parts, model_of, note
 from pool.policy import Policy, Regime
@@ -66,7 +66,13 @@ def _at_fault(parts: Parts, model: ModelKey, now: int) -> bool:
 
 def expire(parts: Parts, now: int) -> list[Note]:
     """What is too old to be believed any more."""
-    return [follow(parts, change, now) for change in parts.estimator.expire(now)]
+    changes = [follow(parts, change, now) for change in parts.estimator.expire(now)]
+    if len(parts.regimes) + len(parts.spent) + len(parts.canaries) + len(parts.told) > 3 * MODELS:
+        known = set(parts.estimator.models())
+        for table in (parts.regimes, parts.spent, parts.canaries, parts.told):
+            for model in table.keys() - known:
+                del table[model]
+    return changes
 
 
 def adopt(parts: Parts, model: ModelKey, belief: Belief, now: int) -> list[Note]:
@@ -131,7 +137,8 @@ def because(finding: Finding) -> str:
         return f"the last {finding.newcomers} new ids were all served alike: there is nothing to choose"
     same, other = finding.agreement.same, finding.agreement.other
     if same is None or other is None:
-        return "no id was seen twice yet"
+        taken_over = finding.regime is not Regime.UNKNOWN
+        return "taken over from the state file" if taken_over else "no id was seen twice yet"
     what = "endpoint" if finding.by == "endpoint" else "speed"
     return f"an id came back to its {what} in {same:.0%} of cases, where another id would have in {other:.0%}"
 
