@@ -37,6 +37,7 @@ class Lane:
     natural_tps: float | None = None
     natural_ms: float | None = None
     estimated: bool = False
+    leased: str | None = None  # the id that a round found and the conversation took
     found: Spare | None = None  # leased to this conversation by a round; nobody else gets it
     corrected: bool = False
     decided: bool = False
@@ -49,11 +50,18 @@ class Lane:
     def lease(self, now: int) -> Spare | None:
         """What was found for this conversation, if it is not too old; it is handed out once."""
         found, self.found = self.found, None
-        return found if found is not None and 0 <= now - found.verified_at <= FOUND_MS else None
+        if found is None or not 0 <= now - found.verified_at <= FOUND_MS:
+            return None
+        self.leased = found.id
+        return found
+
+    def source_of(self, spare: Spare) -> str:
+        """Was it found for this conversation, or was it ready?"""
+        return "probe" if self.leased == spare.id else "lease"
 
 
 class Lanes:
-    """The lanes, by binding key; the ones used last are kept."""
+    """The lanes, by binding key; the newest are kept."""
 
     __slots__ = ("_lanes",)
 
@@ -65,8 +73,10 @@ class Lanes:
 
     def of(self, key: str) -> Lane:
         """The lane of a conversation; a new one if there is none."""
-        lane = self._lanes.pop(key, None) or Lane()
-        self._lanes[key] = lane
+        lane = self._lanes.get(key)
+        if lane is not None:
+            return lane
+        lane = self._lanes[key] = Lane()
         if len(self._lanes) > KEPT:
             del self._lanes[next(iter(self._lanes))]
         return lane
