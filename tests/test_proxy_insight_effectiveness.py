@@ -7,7 +7,7 @@ import pytest
 
 from proxy.insight.contrast import CONVERSATIONS, Days, contrast
 from proxy.insight.effectiveness import ROWS, Effectiveness
-from proxy.insight.intervals import Interval, interval, median, ratio
+from proxy.insight.intervals import Interval, fewer, interval, median, ratio
 from proxy.insight.rotation import RotatingFile
 from proxy.insight.samples import Sample
 from proxy.insight.stored import effectiveness
@@ -95,6 +95,72 @@ def test_only_the_window_counts_but_the_mode_that_was_in_force_before_it_is_know
     assert found["decisions"]["total"] == 1
     assert (found["days"]["without"]["conversations"], found["days"]["with"]["conversations"]) == (1, 1)
     assert (found["from"], found["to"], found["events"]) == (NOW + 1, NOW + 4, 4)
+
+
+def probe(kind="fast", *, upstream_ms=900.0, **more):
+    return {"at": NOW, "event": "probe", "kind": kind, "upstream_ms": upstream_ms, "again": False, **more}
+
+
+def routed(upstream_ms, **more):
+    return request("c1", upstream_ms=upstream_ms, route="spare", stream=True, verdict="ok", **more)
+
+
+def test_new_ids_are_what_natural_ones_would_have_met_and_turns_tell_what_choosing_is_worth():
+    """Half of all ids are slow, and turns on chosen ones are not: that is a help, although no natural was measured."""
+    found = facts(
+        *(probe() for _ in range(20)),
+        *(probe("timeout", upstream_ms=None, wall_ms=10_000.0) for _ in range(20)),
+        *(decision(source="lease", natural="unmeasured", profile="latency") for _ in range(20)),
+        *(routed(1_200.0) for _ in range(60)),
+    )
+    assert found["routes"]["unchosen"] == {"seen": 40, "bad": 20}
+    assert found["routes"]["chosen"] == {"seen": 60, "bad": 0}
+    assert 30 < found["routes"]["fewer"]["low"] < 50 < found["routes"]["fewer"]["high"]
+    assert found["effect"] == "helps"
+    assert "0.0% of turns on chosen ids were slow or refused, and 50.0% of ids that nobody had chosen" in found["says"]
+
+
+def test_where_chosen_ids_are_as_slow_as_any_there_is_no_effect_however_fast_their_probes_were():
+    """The trap of a balanced gateway: what was chosen for a fast probe is no faster afterwards."""
+    found = facts(
+        *(probe(upstream_ms=900.0) for _ in range(40)),
+        *(probe("slow", upstream_ms=7_000.0) for _ in range(10)),
+        *(decision(source="lease", natural="unmeasured", profile="latency", chosen_ms=900.0) for _ in range(20)),
+        *(routed(7_000.0 if number % 5 == 0 else 1_500.0) for number in range(100)),
+    )
+    assert (found["effect"], found["routes"]["fewer"]["effect"]) == ("none", "none")
+
+
+def test_verified_spares_large_prompts_side_calls_and_natural_turns_are_no_such_evidence():
+    found = facts(
+        probe(again=True),
+        probe("limit"),
+        routed(9_000.0, tokens={"input": 30_000, "cached": 0, "output": 50}),
+        routed(9_000.0, side_call=True),
+        request("c1", upstream_ms=9_000.0, route="natural", stream=True),
+        routed(None, first_event_ms=None),
+    )
+    assert [found["routes"][kind]["seen"] for kind in ("unchosen", "chosen")] == [0, 0]
+
+
+def test_a_gateway_that_balances_is_said_to_leave_nothing_to_gain():
+    belief = {"event": "routing", "provider": "opencode-go", "model": "m", "because": "ids move"}
+    sticky, balanced = ({"at": NOW, "regime": regime, **belief} for regime in ("sticky", "balanced"))
+    assert facts(sticky, balanced)["effect"] == "none"
+    assert "balances every request" in facts(sticky, balanced)["says"]
+    assert facts(balanced, sticky)["effect"] == "unknown"
+    gains = [decision(gain=gain) for gain in (1.8, 2.2, 1.9, 2.5, 1.7, 2.1, 2.0)]
+    assert "By now the gateway balances" in facts(*gains, balanced)["says"]
+
+
+@pytest.mark.parametrize(
+    ("counts", "bounds"),
+    [((56, 70, 48, 80), (0.0524, 0.3339)), ((9, 10, 3, 10), (0.1705, 0.8090)), ((10, 10, 0, 20), (0.6791, 1.0))],
+)
+def test_the_difference_of_two_shares_has_newcombes_bounds(counts, bounds):
+    """Method 10 of the table in his paper."""
+    assert fewer(*counts)[1:] == pytest.approx(bounds, abs=0.0002)
+    assert fewer(0, 0, 1, 1) is None
 
 
 def days(without, within):
