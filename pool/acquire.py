@@ -117,7 +117,7 @@ def _begin(parts: Parts, wish: Wish, policy: Policy, now: int) -> Start:
     if spare is not None:
         binding = bind(parts, wish, spare.id, routed_source(parts, wish), now, spare=spare)
         parts.notes.append(parts.note("take", wish, spare.id, upstream_ms=spare.upstream_ms))
-        parts.notes += pin(parts, wish, spare.id, "lease", of_spare(spare))
+        parts.notes += pin(parts, wish, spare.id, parts.lanes.of(binding.key).source_of(spare), of_spare(spare))
         return on(wish, binding, now)
     natural = bind_natural(parts, wish, now)
     if policy.paced:
@@ -189,7 +189,8 @@ def _leave(parts: Parts, wish: Wish, binding: Binding, now: int) -> Start | None
     parts.bindings.forget(binding, now)
     moved = bind(parts, wish, routed_id, source, now, spare=spare)
     parts.notes.append(parts.note("move", wish, routed_id, reason="natural id was slow"))
-    parts.notes += pin(parts, wish, routed_id, "lease", Chosen() if spare is None else of_spare(spare))
+    source_of = "failover" if spare is None else lane.source_of(spare)
+    parts.notes += pin(parts, wish, routed_id, source_of, Chosen() if spare is None else of_spare(spare))
     return on(wish, moved, now)
 
 

@@ -8,6 +8,7 @@ from typing import NamedTuple
 from pool.lanes import Lane
 from pool.model import Note, Spare, Wish
 from pool.parts import Parts, key_of, model_of
+from pool.told import rounded
 
 
 class Chosen(NamedTuple):
@@ -55,10 +56,10 @@ def counterfactual(parts: Parts, wish: Wish, lane: Lane, chosen: Chosen) -> dict
     return {
         "profile": "throughput" if policy.paced else "latency",
         "natural": lane.natural.value,
-        "natural_tps": _rounded(lane.natural_tps),
-        "chosen_tps": _rounded(chosen.tps),
-        "natural_ms": _rounded(lane.natural_ms),
-        "chosen_ms": _rounded(chosen.ms),
+        "natural_tps": rounded(lane.natural_tps),
+        "chosen_tps": rounded(chosen.tps),
+        "natural_ms": rounded(lane.natural_ms),
+        "chosen_ms": rounded(chosen.ms),
         "estimated": lane.estimated or chosen.estimated,
         "gain": gain,
         "observed": not policy.applied,
@@ -73,7 +74,3 @@ def _decided(parts: Parts, wish: Wish) -> Lane:
 
 def _ratio(better: float | None, worse: float | None) -> float | None:
     return round(better / worse, 3) if better and worse else None
-
-
-def _rounded(value: float | None) -> float | None:
-    return None if value is None else round(value, 1)

@@ -2,12 +2,14 @@
 
 from pool.acquire import bind, current, on, routed_source
 from pool.bindings import is_natural
+from pool.decisions import of_spare, pin
 from pool.inventory import stocks_of
 from pool.learning import learn_probe
 from pool.model import Binding, ModelKey, ProbeResult, Source, Spare, Start, Stock, Wish
 from pool.parts import Parts, key_of, model_of
 from pool.pauses import Reason
 from pool.probing import heed
+from pool.told import Sent, of_probe
 
 
 class PoolGround:
@@ -42,6 +44,10 @@ class PoolGround:
             return on(start.wish, binding, now)
         return self._move(start.wish, spare, Source.PROBE, now)
 
+    def told(self, start: Start, stock: Stock, result: ProbeResult, *, again: bool) -> None:
+        """For the event log."""
+        self._parts.notes += of_probe(stock, result, Sent(False, again=again, conversation=start.wish.conversation))
+
     def learn(self, stock: Stock, result: ProbeResult, now: int) -> None:
         self._parts.refill.probed(stock.provider, now)
         self._parts.notes += [*learn_probe(self._parts, stock, result, now), *heed(self._parts, stock, result, now)]
@@ -73,4 +79,6 @@ class PoolGround:
         if old is not None:
             parts.bindings.forget(old, now)
         parts.notes.append(parts.note("take", wish, spare.id, upstream_ms=spare.upstream_ms, by=source.value))
+        if not parts.policy(model_of(wish)).paced:  # a round tells its own decisions
+            parts.notes += pin(parts, wish, spare.id, "probe" if source is Source.PROBE else "lease", of_spare(spare))
         return on(wish, bind(parts, wish, spare.id, source, now, spare=spare), now)

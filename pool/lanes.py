@@ -37,6 +37,7 @@ class Lane:
     natural_tps: float | None = None
     natural_ms: float | None = None
     estimated: bool = False
+    leased: str | None = None  # the id that a round found and the conversation took
     found: Spare | None = None  # leased to this conversation by a round; nobody else gets it
     corrected: bool = False
     decided: bool = False
@@ -49,7 +50,14 @@ class Lane:
     def lease(self, now: int) -> Spare | None:
         """What was found for this conversation, if it is not too old; it is handed out once."""
         found, self.found = self.found, None
-        return found if found is not None and 0 <= now - found.verified_at <= FOUND_MS else None
+        if found is None or not 0 <= now - found.verified_at <= FOUND_MS:
+            return None
+        self.leased = found.id
+        return found
+
+    def source_of(self, spare: Spare) -> str:
+        """Was it found for this conversation, or was it ready?"""
+        return "probe" if self.leased == spare.id else "lease"
 
 
 class Lanes:

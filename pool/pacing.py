@@ -9,6 +9,7 @@ from pool.orders import order
 from pool.parts import Parts, key_of, model_of
 from pool.profiles.throughput import Judgement, Turn, judge, locks
 from pool.retire import BYTES_PER_TOKEN, Effect
+from pool.told import rounded
 
 
 def observe(parts: Parts, start: Start, binding: Binding, outcome: Outcome, now: int) -> list[Note]:
@@ -81,12 +82,12 @@ def _told(parts: Parts, start: Start, outcome: Outcome, turn: Turn, number: int 
         start.routed_id if parts.policy(model_of(start.wish)).applied else start.wish.natural.value,
         route=start.source.value,
         turn=number,
-        tps=_rounded(outcome.tps),
+        tps=rounded(outcome.tps),
         estimated=outcome.estimated,
         completion_tokens=outcome.completion_tokens,
         input_tokens=outcome.input_tokens,
-        ttfb_ms=_rounded(outcome.first_event_ms),
-        generation_ms=_rounded(outcome.generation_ms),
+        ttfb_ms=rounded(outcome.first_event_ms),
+        generation_ms=rounded(outcome.generation_ms),
         locked=turn.locked,
         slow=turn.slow,
     )
@@ -131,8 +132,8 @@ def _evict(parts: Parts, start: Start, binding: Binding, now: int, *, turn: Turn
         bind(parts, wish, standby, routed_source(parts, wish), now)
     else:
         order(parts, wish, now)
-    facts = {"reason": reason, "tps": _rounded(turn.tps), "probe_tps": _rounded(turn.probe_tps)}
-    return [parts.note("evict", wish, start.routed_id, ttfb_ms=_rounded(turn.ttfb_ms), **facts)]
+    facts = {"reason": reason, "tps": rounded(turn.tps), "probe_tps": rounded(turn.probe_tps)}
+    return [parts.note("evict", wish, start.routed_id, ttfb_ms=rounded(turn.ttfb_ms), **facts)]
 
 
 def _lock(parts: Parts, binding: Binding, outcome: Outcome) -> None:
@@ -156,7 +157,3 @@ def _of_natural(parts: Parts, wish: Wish, binding: Binding, now: int) -> list[No
     if lane.decided or not (lane.natural is Worth.OK or late):
         return []
     return [keep_natural(parts, wish, "turn")]
-
-
-def _rounded(value: float | None) -> float | None:
-    return None if value is None else round(value, 1)

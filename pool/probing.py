@@ -7,6 +7,7 @@ from pool.model import ModelKey, Note, ProbeKind, ProbeResult, Spare, Stock
 from pool.parts import Parts, note
 from pool.pauses import DISTURBED_MS, LIMIT_MS, REJECTED_MS, Area, Reason
 from pool.refill import NOT_THE_IDS_FAULT, ProbeWish, Step, Supply
+from pool.told import Sent, of_probe
 
 CAPPED_MS = 60_000
 
@@ -79,18 +80,10 @@ def admit(parts: Parts, wish: ProbeWish, result: ProbeResult, now: int) -> list[
         parts.refill.probed(stock.provider, now)
     else:
         parts.refill.result(stock, result.kind, now)
-    facts = {
-        "kind": result.kind.value,
-        "upstream_ms": result.upstream_ms,
-        "wall_ms": result.wall_ms,
-        "status": result.status,
-        "endpoint": result.endpoint,
-        "again": spare is not None,
-        "kept": kept,
-    }
     _blame(parts, stock, result, now)
-    probed = note("probe", None, ModelKey(stock.provider, stock.model), result.id, **facts)
-    return [probed, *learning.learn_probe(parts, stock, result, now), *heed(parts, stock, result, now)]
+    paced = parts.policy(ModelKey(stock.provider, stock.model)).paced
+    told = of_probe(stock, result, Sent(paced, again=spare is not None, kept=kept))
+    return [*told, *learning.learn_probe(parts, stock, result, now), *heed(parts, stock, result, now)]
 
 
 def _blame(parts: Parts, stock: Stock, result: ProbeResult, now: int) -> None:

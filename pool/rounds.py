@@ -14,10 +14,11 @@ from pool.ground import PoolGround
 from pool.ids import new_id
 from pool.inventory import stocks_of
 from pool.lanes import DEAD, Lane, Worth
-from pool.model import ModelKey, Note, ProbeKind, ProbeResult, Source, Spare, Start, Stock
+from pool.model import Note, ProbeKind, ProbeResult, Source, Spare, Start, Stock
 from pool.orders import OLDEST_MS
-from pool.parts import Order, Parts, key_of, model_of, note
+from pool.parts import Order, Parts, key_of, model_of
 from pool.search import LEAST_BUDGET_MS, STOPS, Found, GiveUp, ProbeThis
+from pool.told import Sent, of_probe, rounded
 
 
 class Round:
@@ -83,8 +84,9 @@ class Round:
         self._left -= 1
         self._sent += 1
         self._tokens += result.tokens
-        told = [*probed(self._stock, result, self._number, natural=natural)]
-        self._parts.notes += [self._named(one) for one in told]
+        conversation = self.start.wish.conversation
+        sent = Sent(True, natural=natural, round=self._number, conversation=conversation)
+        self._parts.notes += of_probe(self._stock, result, sent)
         self._ground.learn(self._stock, result, now)
         if natural:
             self._measure(result)
@@ -178,43 +180,12 @@ class Round:
             candidates=self._sent,
             admitted=len(self._admitted) + (lane.natural is Worth.OK),
             natural=lane.natural.value,
-            natural_tps=_rounded(lane.natural_tps),
-            best_tps=_rounded(best.tps) if best is not None else None,
+            natural_tps=rounded(lane.natural_tps),
+            best_tps=rounded(best.tps) if best is not None else None,
             tokens=self._tokens,
             took_ms=max(0, now - self._began),
             reason=reason,
         )
-
-    def _named(self, told: Note) -> Note:
-        return Note(told.name, {**told.facts, "conversation": self.start.wish.conversation})
-
-
-def probed(stock: Stock, result: ProbeResult, number: int | None, *, natural: bool) -> list[Note]:
-    """A probe's own line, and the one that says why it is not good enough."""
-    model = ModelKey(stock.provider, stock.model)
-    measured: dict[str, object] = {
-        "tps": _rounded(result.tps),
-        "estimated": result.estimated,
-        "ttfb_ms": _rounded(result.ttfb_ms),
-        "total_ms": _rounded(result.total_ms),
-        "completion_tokens": result.completion_tokens,
-    }
-    shared: dict[str, object] = {"profile": "throughput", "round": number, "natural": natural}
-    facts = {
-        "kind": result.kind.value,
-        "upstream_ms": result.upstream_ms,
-        "wall_ms": _rounded(result.wall_ms),
-        "tokens": result.tokens,
-        "status": result.status,
-        "endpoint": result.endpoint,
-    }
-    notes = [note("probe", None, model, result.id, **(shared | facts | measured))]
-    if result.kind is ProbeKind.SLOW:
-        notes.append(note("probe-reject", None, model, result.id, **(shared | {"reason": result.reason} | measured)))
-    elif result.kind is not ProbeKind.FAST:
-        dead = {"reason": result.kind.value, "status": result.status}
-        notes.append(note("probe-dead", None, model, result.id, **(shared | dead)))
-    return notes
 
 
 def due(parts: Parts, ground: PoolGround, payable: Callable[[Stock], bool], now: int) -> Round | None:
@@ -240,7 +211,3 @@ def _is_void(parts: Parts, key: str, order: Order, now: int) -> bool:
     binding = parts.bindings.get(key)
     settled = binding is not None and (not is_natural(binding) or not binding.marked)
     return settled or not 0 <= now - order.at <= OLDEST_MS
-
-
-def _rounded(value: float | None) -> float | None:
-    return None if value is None else round(value, 1)

@@ -137,7 +137,7 @@ class Daemon:
         self.metrics.count("decisions", decision=note.name)
         if note.name == "state_notice":
             log.warning(str(facts.get("text")), part="state")
-        if note.name == "retire":
+        if note.name == "retire" or (note.name == "evict" and facts.get("reason") != "room"):
             self.metrics.count(
                 "retirements",
                 provider=facts.get("provider", ""),

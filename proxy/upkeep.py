@@ -159,7 +159,7 @@ class Upkeep:
         result = await self._granted_probe(stock, session, timeout_ms)
         if result is not None:
             for note in daemon.routes.admit(wish, result, daemon.clock.wall_ms()):
-                daemon.note(Note(note.name, {"tokens": result.tokens, **note.facts}) if note.name == "probe" else note)
+                daemon.note(note)
 
     async def _granted_probe(self, stock: Stock, session: str, timeout_ms: float) -> ProbeResult | None:
         """Send a probe that counts against ``pool.max_probes_per_hour``; None when none was granted or possible."""

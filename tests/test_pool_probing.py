@@ -128,7 +128,7 @@ def test_one_probe_at_a_time_and_provider():
 def test_what_a_probe_is_told_is_heeded(kind, retry, until, reason):
     pool = live()
     notes = pool.admit(pool.refill_plan(DUE, anyone)[0], probed("x", kind, None, retry_after_ms=retry), DUE)
-    assert names(notes) == ["probe", "pause"]
+    assert names(notes) == ["probe", "probe-dead", "pause"]
     assert pool.parts.pauses.active(GO, "", MODEL, DUE) == (until, reason)
     assert pool.refill_plan(DUE + SECOND, anyone) == []
 
@@ -136,9 +136,9 @@ def test_what_a_probe_is_told_is_heeded(kind, retry, until, reason):
 def test_an_overload_without_a_window_and_a_repeated_pause_say_nothing_more():
     pool = live()
     one = pool.refill_plan(DUE, anyone)[0]
-    assert names(pool.admit(one, probed("x", ProbeKind.OVERLOADED, None), DUE)) == ["probe"]
-    assert names(pool.admit(one, probed("y", ProbeKind.LIMIT, None), DUE)) == ["probe", "pause"]
-    assert names(pool.admit(one, probed("z", ProbeKind.LIMIT, None), DUE)) == ["probe"]
+    assert names(pool.admit(one, probed("x", ProbeKind.OVERLOADED, None), DUE)) == ["probe", "probe-dead"]
+    assert names(pool.admit(one, probed("y", ProbeKind.LIMIT, None), DUE)) == ["probe", "probe-dead", "pause"]
+    assert names(pool.admit(one, probed("z", ProbeKind.LIMIT, None), DUE)) == ["probe", "probe-dead"]
 
 
 def test_a_live_limit_and_a_gateway_at_fault_pause_probes():

@@ -96,7 +96,7 @@ def test_a_slow_natural_id_is_left_for_the_best_of_a_round_in_the_background():
     start, notes = play(made, NOW + MINUTE)
     assert start.routed_id == asked[2]
     pinned = facts(notes, "pin")
-    assert pinned == facts(notes, "compare") | {"source": "lease", "id": pinned["id"]}
+    assert pinned == facts(notes, "compare") | {"source": "probe", "id": pinned["id"]}
     assert (pinned["natural"], pinned["natural_tps"], pinned["chosen_tps"], pinned["gain"]) == (
         "rejected",
         40.0,

@@ -10,7 +10,11 @@ import pytest
 
 from config.settings import Settings
 from pool.clock import Clock
-from pool.model import ProbeKind, ProbeResult
+from pool.estimator import Belief
+from pool.model import ModelKey, ProbeKind, ProbeResult
+from pool.policy import Regime
+from pool.ports import Batch, Know
+from pool.stores.file import FileStore
 from proxy.cli.commands import run
 from proxy.cli.diagnose import false_rejections
 from proxy.simulator.server import Gateway
@@ -139,6 +143,39 @@ def test_seed_counts_against_the_hourly_cap(capsys):
     found = json_of(capsys)
     assert len(found["results"]) == 3
     assert "max_probes_per_hour" in found["stopped"]
+
+
+def test_where_speed_counts_probes_show_it_and_seed_keeps_it(capsys, tmp_path):
+    paced = ["--set", "probe.profile=throughput", *QUICK]
+    with simulated("sticky", scale=8) as gateway:
+        assert run(["probe", "--upstream", gateway.url, "--count", "6", "--seed", "--json", *paced]) == 0
+    found = json_of(capsys)
+    assert all(record.stream and record.max_tokens == 96 for record in gateway.log)
+    fast = [result for result in found["results"] if result["found"] == "fast"]
+    assert fast
+    assert all(result["tps"] > 70 and not result["estimated"] for result in fast)
+    assert {result["reason"] for result in found["results"] if result["found"] == "slow"} <= {
+        "too slow", "late first token", "took too long",
+    }  # fmt: skip
+    [path] = tmp_path.rglob("state.json")
+    assert all(entry["tps"] > 70 for entry in json.loads(path.read_text())["entries"])
+    with simulated("sticky", scale=8) as gateway:
+        run(["diagnose", "--upstream", gateway.url, *paced])
+    assert "tok/s" in capsys.readouterr().out
+
+
+def test_diagnose_tells_what_the_daemons_own_traffic_says(capsys, tmp_path):
+    key = ModelKey("opencode-go", "deepseek-v4.1-flash")
+    with simulated("balanced") as gateway:
+        there = ["--set", f"upstream.base_url={gateway.url}", "--set", f"state.path={tmp_path / 's.json'}"]
+        store = FileStore(tmp_path / "s.json")
+        now = Clock().wall_ms()
+        store.commit(Batch((Know(key, Belief(Regime.BALANCED, -5.5, 41, now - 60_000)),)), now)
+        assert run(["diagnose", "--json", *there, *QUICK]) == 0
+        found = json_of(capsys)
+        assert (found["learned"]["routing"], found["learned"]["compared"]) == ("balanced", 41)
+        run(["diagnose", *there, *QUICK])
+    assert "own traffic says balanced: 41 comparisons" in capsys.readouterr().out
 
 
 def test_diagnose_sees_sticky_routing(capsys):

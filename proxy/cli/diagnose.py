@@ -35,7 +35,7 @@ def diagnose(
     overrides: Sequence[str],
     as_json: bool,
 ) -> int:
-    """Probe one id four times and four fresh ids once, eight one-token requests at most.
+    """Probe one id four times and four fresh ids once, eight small requests at most.
 
     Exit code 1 when an answer that was fast is rejected by the configured classifier (`--set
     probe.require_gateway_id=true` shows the false rejections of the old one), or when nothing was answered.
@@ -112,7 +112,8 @@ def false_rejections(results: Sequence[ProbeResult], settings: Settings, model: 
     return [
         result
         for result in results
-        if result.kind is ProbeKind.MISMATCH or (result.kind is ProbeKind.SLOW and latency_ms(result) <= ceiling)
+        if result.kind is ProbeKind.MISMATCH
+        or (result.kind is ProbeKind.SLOW and result.reason is None and latency_ms(result) <= ceiling)
     ]
 
 

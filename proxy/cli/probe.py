@@ -34,10 +34,10 @@ def probe(
     overrides: Sequence[str],
     as_json: bool,
 ) -> int:
-    """Send COUNT one-token requests on fresh ids and show how fast each was.
+    """Send COUNT requests on fresh ids and show how fast each was.
 
-    They are real and billed: a few tokens each, counted against pool.max_probes_per_hour. Exit code 1 when none was
-    answered, or when --seed added nothing.
+    They are real and billed: a few tokens each, 96 where probe.profile is throughput. They count against
+    pool.max_probes_per_hour. Exit code 1 when none was answered, or when --seed added nothing.
     """
     loaded = load_settings(config_file, probing.chosen(overrides, upstream))
     settings = loaded.settings
@@ -74,7 +74,7 @@ def _seed(place: Bench, store: Store, results: Sequence[ProbeResult]) -> int:
     now = place.clock.wall_ms()
     stock = Stock(place.target.provider, place.target.model, _scope(place), Shape.UUID)
     spares = tuple(
-        Spare(result.id, stock, result.wall_ms if result.upstream_ms is None else result.upstream_ms, now, now)
+        Spare(result.id, stock, _latency(result), now, now, result.tps)
         for result in results
         if result.kind is ProbeKind.FAST
     )
@@ -84,6 +84,12 @@ def _seed(place: Bench, store: Store, results: Sequence[ProbeResult]) -> int:
     if not synced.applied:
         raise click.ClickException(synced.problem or "the state file cannot be written")
     return len(spares)
+
+
+def _latency(result: ProbeResult) -> float:
+    if result.ttfb_ms is not None:
+        return result.ttfb_ms
+    return result.wall_ms if result.upstream_ms is None else result.upstream_ms
 
 
 def _scope(place: Bench) -> str:

@@ -209,6 +209,23 @@ def as_facts(result: ProbeResult) -> dict[str, object]:
         "bodyId": result.body_id,
         "tokens": result.tokens,
         "retryAfterMs": result.retry_after_ms,
+        **(_pace(result) if is_paced(result) else {}),
+    }
+
+
+def is_paced(result: ProbeResult) -> bool:
+    """Was its speed measured (throughput profile)?"""
+    return result.ttfb_ms is not None or result.reason is not None
+
+
+def _pace(result: ProbeResult) -> dict[str, object]:
+    return {
+        "reason": result.reason,
+        "tps": None if result.tps is None else round(result.tps, 1),
+        "estimated": result.estimated,
+        "ttfbMs": None if result.ttfb_ms is None else round(result.ttfb_ms, 1),
+        "totalMs": None if result.total_ms is None else round(result.total_ms, 1),
+        "completionTokens": result.completion_tokens,
     }
 
 
@@ -217,21 +234,34 @@ def table(results: Sequence[ProbeResult]) -> "Table":
     from rich.markup import escape
     from rich.table import Table
 
+    paced = any(is_paced(result) for result in results)
     rows = Table(box=None, pad_edge=False, header_style="bold")
-    for name in ("session", "upstream ms", "wall ms", "status", "endpoint", "answer id", "tokens", "found"):
-        rows.add_column(name, justify="right" if name in {"upstream ms", "wall ms", "tokens"} else "left")
+    figures = ("upstream ms", "wall ms", *(("first token ms", "tok/s") if paced else ()))
+    for name in ("session", *figures, "status", "endpoint", "answer id", "tokens", "found"):
+        rows.add_column(name, justify="right" if name in {*figures, "tokens"} else "left")
     for result in results:
+        speed = f"{_whole(result.tps)}{'~' if result.estimated and result.tps is not None else ''}"
         rows.add_row(
             digest(result.id),
-            "-" if result.upstream_ms is None else f"{result.upstream_ms:.0f}",
-            f"{result.wall_ms:.0f}",
+            _whole(result.upstream_ms),
+            _whole(result.wall_ms),
+            *((_whole(result.ttfb_ms), speed) if paced else ()),
             "-" if result.status is None else str(result.status),
             escape(result.endpoint or "-"),
             escape((result.body_id or "-")[:24]),
             str(result.tokens or "-"),
-            _MEANING[result.kind],
+            _found(result),
         )
     return rows
+
+
+def _whole(value: float | None) -> str:
+    return "-" if value is None else f"{value:.0f}"
+
+
+def _found(result: ProbeResult) -> str:
+    rejected = result.kind is ProbeKind.SLOW and result.reason is not None
+    return f"rejected: {result.reason}" if rejected else _MEANING[result.kind]
 
 
 def show(*parts: object) -> None:

@@ -39,7 +39,7 @@ async def played(
     """One trace in the ``sticky`` world of a seed."""
     home = folder / "-".join((str(seed), str(len(trace)), *settings))
     home.mkdir()
-    async with street(home, "sticky", seed=seed, scale=scale, settings=settings) as at:
+    async with street(home, "sticky", seed=seed, scale=scale, settings=("pool.adaptive=true", *settings)) as at:
         result = await campaign(trace, at.place, at.gateway, warm_up=warm_up)
         assert at.searches == 0, "a request waited for a probe"
         assert result.unserved == 0
@@ -122,7 +122,7 @@ async def test_the_relay_adds_at_most_three_milliseconds_to_the_first_byte(tmp_p
     for attempt in range(2):
         home = tmp_path / str(attempt)
         home.mkdir()
-        async with street(home, "balanced", scale=1.0) as at:
+        async with street(home, "balanced", scale=1.0, settings=["pool.adaptive=true"]) as at:
             direct, through = await asked(at, 220)
         noise_ms = quantile(direct, 0.95) - quantile(direct, 0.5)
         p50_ms, p95_ms = (quantile(through, share) - quantile(direct, share) for share in (0.5, 0.95))

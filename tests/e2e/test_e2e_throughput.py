@@ -1,44 +1,21 @@
 """The throughput profile over sockets, from a slow natural id to a better one, against the simulated gateway."""
 
 import asyncio
-import json
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from proxy.cli.asking import Client
 from proxy.simulator.endpoints import NATIVE_1, RELAY
 from proxy.simulator.scenarios import Phase, Scenario
 from proxy.simulator.styles import PLAIN
-from tests.fakes.house import GO, House, street
+from tests.fakes.house import House, street
+from tests.fakes.turns import turn
 
 QUICK = replace(NATIVE_1, name="quick", tokens_per_s=180.0, body_ids=("hex",))
 DRIPPING = replace(RELAY, name="dripping", latency=NATIVE_1.latency, prefill_tps=12_000.0, tokens_per_s=30.0)
 HALF = Scenario("half", "half of the ids write slowly", (Phase(((QUICK, 1.0), (DRIPPING, 1.0))),))
 THROUGHPUT = "probe.profile=throughput"
-FIELDS = [("authorization", "Bearer sk-test"), ("content-type", "application/json"), ("user-agent", "test-client/1")]
-
-
-async def turn(at: House, session: str, number: int, *, usage: bool = True) -> None:
-    """One streamed turn of a conversation."""
-    body = {
-        "model": "deepseek-v4.1-flash",
-        "stream": True,
-        "max_tokens": 120,
-        "messages": [{"role": "user", "content": f"turn {number}"}],
-    }
-    if usage:
-        body["stream_options"] = {"include_usage": True}
-    client = Client(at.place, at.clock)
-    try:
-        fields = [*FIELDS, ("x-opencode-session", session)]
-        answer = await client.ask(f"{GO}/chat/completions", fields, json.dumps(body).encode())
-    finally:
-        client.close()
-    assert answer.status == 200
-    assert answer.complete
-    await at.until(lambda: len(at.decisions("request")) == len(at.live))
 
 
 async def first_on(at: House, endpoint: str) -> str:

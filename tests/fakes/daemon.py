@@ -57,6 +57,7 @@ class Daemon:
             "state__path": folder / "state.json",
             "state__events_path": folder / "events.jsonl",
             "probe__enabled": False,
+            "pool__adaptive": False,  # most tests are not about what was learned so far
             "listen__drain_ms": 1000,
         }
         sets: list[str] = []

@@ -105,8 +105,14 @@ class House:
 
 @asynccontextmanager
 async def house(gateway: Gateway, folder: Path, *settings: str) -> AsyncIterator[House]:
-    """ocpool before this gateway, on its clock; a second one on the same folder finds the first one's state."""
+    """ocpool before this gateway, on its clock; a second one on the same folder finds the first one's state.
+
+    It is not ``pool.adaptive`` unless the test says so: most are about what the pool does, not about what it has
+    learned so far.
+    """
     clock = gateway.clock
+    if not any(one.startswith("pool.adaptive=") for one in settings):
+        settings = ("pool.adaptive=false", *settings)
     assert isinstance(clock, Clock)
     async with stage.proxy(gateway.url, folder, clock, settings) as service:
         made = House(gateway, service, clock)
