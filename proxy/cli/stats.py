@@ -32,8 +32,8 @@ def stats(config_file: Path | None, overrides: Sequence[str], since: str | None,
         start = parse_since(since, Clock().wall_ms()) if since is not None else None
     except ValueError as error:
         raise click.BadParameter(str(error), param_hint="--since") from None
-    path = events_path(load_settings(config_file, overrides).settings)
-    found = _read(path, start)
+    settings = load_settings(config_file, overrides).settings
+    found = _read(events_path(settings), start, settings.quarantine.degrade_ms)
     if as_json:
         print_json(found)
     else:
@@ -41,11 +41,11 @@ def stats(config_file: Path | None, overrides: Sequence[str], since: str | None,
     return 0
 
 
-def _read(path: Path, since: int | None) -> dict[str, Any]:
+def _read(path: Path, since: int | None, slow_ms: float) -> dict[str, Any]:
     from proxy.insight.stored import effectiveness
 
     try:
-        found = effectiveness(path, since)
+        found = effectiveness(path, since, slow_ms)
     except OSError as error:
         raise click.ClickException(f"the event log {path} cannot be read: {error.strerror}.") from None
     if not found["events"] and not path.exists():
@@ -65,6 +65,9 @@ def show(found: dict[str, Any], to: "Console") -> None:
         f"probes {found['probes']['sent']} ({found['probes']['tokens']} tokens) · evicted {found['evicted']}",
     ):
         to.print(printable(line), markup=False)
+    for belief in found["routing"]:
+        to.print(printable(f"{belief['model']}: {belief['regime']}; {belief['because']}"), markup=False)
+    _show_routes(found["routes"], to)
     gains = [{"profile": profile, **gain} for profile, gain in found["gain"].items() if gain["measured"]]
     show_table(to, "Gain of switched conversations", gains, _GAINS)
     show_table(to, "Latest decisions", list(reversed(found["rows"]))[:SHOWN], _ROWS)
@@ -73,6 +76,16 @@ def show(found: dict[str, Any], to: "Console") -> None:
         show_table(to, "Days", [{"days": name, **days[name]} for name in ("without", "with")], _DAYS)
         for name in ("faster", "sooner"):
             to.print(printable(_contrast(name, days[name])), markup=False)
+
+
+def _show_routes(routes: dict[str, Any], to: "Console") -> None:
+    told = []
+    for kind, what in (("unchosen", "new ids probed"), ("chosen", "turns on chosen ids")):
+        seen, bad = routes[kind]["seen"], routes[kind]["bad"]
+        if seen:
+            told.append(f"{what}: {bad} of {seen} slow or refused ({bad / seen:.1%})")
+    if told:
+        to.print(printable(" · ".join(told)), markup=False)
 
 
 def _contrast(name: str, found: dict[str, Any]) -> str:

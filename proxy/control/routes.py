@@ -92,11 +92,11 @@ async def _stats(request: web.BaseRequest, daemon: Any) -> web.Response:
     asked, path = request.query.get("since"), daemon.events.path
     if asked is not None and not (asked.isascii() and asked.isdecimal() and len(asked) <= 15):
         return _error(400, "bad_since", "since is an instant in unix milliseconds.")
-    since = None if asked is None else int(asked)
+    since, slow_ms = None if asked is None else int(asked), daemon.settings.quarantine.degrade_ms
     if path is None:
-        return _json(Effectiveness(since).feed(list(daemon.events.recent)).facts() | {"broken": 0})
+        return _json(Effectiveness(since, slow_ms).feed(list(daemon.events.recent)).facts() | {"broken": 0})
     try:
-        found = await asyncio.to_thread(effectiveness, path, since)
+        found = await asyncio.to_thread(effectiveness, path, since, slow_ms)
     except OSError as error:
         return _error(500, "event_log_unreadable", f"The event log cannot be read: {error.strerror}.")
     return _json(found)

@@ -8,6 +8,7 @@ from collections import Counter, deque
 from collections.abc import Iterable
 from typing import Any, Final
 
+from proxy.insight.avoidance import SLOW_MS, Avoidance
 from proxy.insight.contrast import Days, contrast, effect
 from proxy.insight.intervals import Interval, interval
 from proxy.insight.samples import Sample
@@ -17,16 +18,21 @@ DECISIONS: Final = {KEPT: "kept_natural", SWITCHED: "switched", SKIPPED: "skippe
 NATURALS: Final = ("ok", "rejected", "dead", "unmeasured")
 ROWS: Final = 200  # of the table, the latest
 _ROW: Final = ("at", "conversation", "model", "profile", "source", "natural", "gain", "estimated", "observed")
+_BELIEF: Final = ("at", "provider", "model", "regime", "confidence", "because")
+MODELS: Final = 64
+BALANCED: Final = "the gateway balances every request, so that no id is better than another"
+_VERBS: Final = {"helps": "Routing helped", "harms": "Routing did harm", "none": "No effect beyond chance"}
 _SIDES: Final = ("natural_tps", "chosen_tps", "natural_ms", "chosen_ms")
 
 
 class Effectiveness:
     """What the events of a window say. ``since`` (unix ms): only what happened from then on counts.
 
-    Feed it the log from its beginning: which mode was in force at ``since`` is told before.
+    Feed it the log from its beginning: which mode was in force at ``since`` is told before. ``slow_ms``: from which
+    latency on a route is bad (``quarantine.degrade_ms``).
     """
 
-    def __init__(self, since: int | None = None) -> None:
+    def __init__(self, since: int | None = None, slow_ms: float = SLOW_MS) -> None:
         self._since = since
         self._mode = "route"
         self._first: int | None = None
@@ -39,6 +45,8 @@ class Effectiveness:
         self._gains = {"latency": Sample(), "throughput": Sample()}
         self._probes: Counter[str] = Counter()
         self._evicted = 0
+        self._avoidance = Avoidance(slow_ms)
+        self._routing: dict[tuple[str, str], dict[str, Any]] = {}  # by provider and model, what was believed last
         self._rows: deque[dict[str, Any]] = deque(maxlen=ROWS)
         self._without, self._within = Days(), Days()
 
@@ -63,7 +71,10 @@ class Effectiveness:
             self._decide(name, event)
         elif name in {"request", "turn"}:
             self._turn(name, event)
+        elif name == "routing":
+            self._believe(event)
         elif name == "probe":
+            self._avoidance.probe(event)
             self._probes["sent"] += 1
             tokens = event.get("tokens")
             self._probes["tokens"] += tokens if isinstance(tokens, int) else 0
@@ -91,10 +102,19 @@ class Effectiveness:
         row = {"decision": name} | {fact: event.get(fact) for fact in (*_ROW, *_SIDES)}
         self._rows.append(row)
 
+    def _believe(self, event: dict[str, Any]) -> None:
+        key = (str(event.get("provider"))[:64], str(event.get("model"))[:64])
+        self._routing.pop(key, None)
+        self._routing[key] = {fact: event.get(fact) for fact in _BELIEF}
+        if len(self._routing) > MODELS:
+            del self._routing[next(iter(self._routing))]
+
     def _turn(self, name: str, event: dict[str, Any]) -> None:
         label = event.get("conversation")
         if not isinstance(label, str) or event.get("side_call") or event.get("bypassed"):
             return
+        if name == "request" and self._mode == "route":
+            self._avoidance.request(event)
         days = self._within if self._mode == "route" else self._without
         key = f"{label}::{event.get('model')}"
         if name == "turn":
@@ -123,30 +143,46 @@ class Effectiveness:
             "gain": gains,
             "probes": {name: self._probes[name] for name in ("sent", "tokens", "rejected", "dead", "rounds")},
             "evicted": self._evicted,
+            "routes": self._avoidance.facts(),
+            "routing": list(self._routing.values()),
             "days": contrast(self._without, self._within),
             "rows": list(self._rows),
         }
 
     def _overall(self) -> tuple[str, str]:
         """The effect in a word, and in a sentence that claims no more than the data do."""
-        total, switched = self._decisions.total(), self._decisions["switched"]
-        if not total:
+        gains = [gain for sample in self._gains.values() for gain in sample.values]
+        found = interval(gains)
+        word = effect(found)
+        if found is not None and word != "unknown":
+            return word, f"{_VERBS[word]}: switched conversations were {_bounds(found)}.{self._now_balanced()}"
+        word = self._avoidance.effect
+        if word != "unknown":
+            return word, f"{_VERBS[word]}: {self._avoidance.says()}.{self._now_balanced()}"
+        if self._balanced:
+            return "none", f"No effect: {BALANCED}."
+        switched = self._decisions["switched"]
+        if not self._decisions.total():
             return "unknown", "No decision was made in this window."
         if not switched:
             return "none", "No effect: no conversation was switched; each stayed on its natural id."
         rescued = self._rescued.total()
-        gains = [gain for sample in self._gains.values() for gain in sample.values]
-        found = interval(gains)
-        word = effect(found)
-        if found is None or word == "unknown":
-            told = f"{len(gains)} of {switched} switched conversations have both sides measured: too few to say."
-            more = f" {rescued} of them had a natural id that was too slow or refused." if rescued else ""
-            return "unknown", told + more
-        bounds = f"{found.estimate:.2f} times as fast in the median ({found.low:.2f} to {found.high:.2f})"
-        if word == "none":
-            return word, f"No effect beyond chance: switched conversations were {bounds}."
-        verb = "helped" if word == "helps" else "did harm"
-        return word, f"Routing {verb}: switched conversations were {bounds}."
+        more = f" {rescued} of them had a natural id that was too slow or refused." if rescued else ""
+        told = f"{len(gains)} of {switched} switched conversations have both sides measured"
+        return "unknown", f"{told}, and too few ids and turns were seen: too little to say.{more}"
+
+    @property
+    def _balanced(self) -> bool:
+        regimes = {belief["regime"] for belief in self._routing.values()}
+        return regimes == {"balanced"}
+
+    def _now_balanced(self) -> str:
+        return f" By now {BALANCED}." if self._balanced else ""
+
+
+def _bounds(found: Interval) -> str:
+    told = f"{found.estimate:.2f} times as fast in the median"
+    return told if found.low is None or found.high is None else f"{told} ({found.low:.2f} to {found.high:.2f})"
 
 
 def _gain(sample: Sample) -> dict[str, Any]:

@@ -1,11 +1,13 @@
 """How sure a figure is: bootstrap confidence intervals (Efron 1979, percentile form), the same for the same values."""
 
 from collections.abc import Callable, Sequence
+from math import sqrt
 from random import Random
 from typing import Final, NamedTuple
 
 RESAMPLES: Final = 1_000
 LEVEL: Final = 0.95
+Z: Final = 1.96  # of a normal distribution, at that level
 _LEAST: Final = 5  # of fewer values nothing can be said
 
 
@@ -54,6 +56,28 @@ def ratio(ones: Sequence[float], others: Sequence[float]) -> Interval | None:
         if below > 0.0:
             found.append(median(chance.choices(ones, k=len(ones))) / below)
     return Interval(estimate, *_bounds(sorted(found)))
+
+
+def fewer(some: int, of: int, others: int, of_others: int) -> Interval | None:
+    """By how much the share ``others`` of ``of_others`` is below ``some`` of ``of``; None for a share of nothing.
+
+    Bounds after Newcombe 1998, method 10, from Wilson's of each share.
+    """
+    if not of or not of_others:
+        return None
+    one, other = some / of, others / of_others
+    low, high = _wilson(some, of)
+    low_other, high_other = _wilson(others, of_others)
+    below = sqrt((one - low) ** 2 + (high_other - other) ** 2)
+    above = sqrt((high - one) ** 2 + (other - low_other) ** 2)
+    return Interval(one - other, one - other - below, one - other + above)
+
+
+def _wilson(some: int, of: int) -> tuple[float, float]:
+    share, square = some / of, Z * Z
+    middle = (share + square / (2 * of)) / (1 + square / of)
+    half = Z / (1 + square / of) * sqrt(share * (1 - share) / of + square / (4 * of * of))
+    return max(0.0, middle - half), min(1.0, middle + half)
 
 
 def _bounds(found: Sequence[float]) -> tuple[float, float]:

@@ -15,13 +15,15 @@ class Sample:
         self.values: list[float] = []
         self.count = 0
         self.most = most
-        self._chance = Random(most)  # noqa: S311  (which values stay is no secret, and the same each time)
+        self._chance: Random | None = None  # thousands of samples never need it, and it is large
 
     def add(self, value: float) -> None:
         self.count += 1
         if len(self.values) < self.most:
             self.values.append(value)
             return
+        if self._chance is None:
+            self._chance = Random(self.most)  # noqa: S311  (which values stay is no secret, and the same each time)
         place = self._chance.randrange(self.count)
         if place < self.most:
             self.values[place] = value

@@ -6,6 +6,7 @@ from typing import Final, NamedTuple
 from proxy.cli.campaign.days import BURSTS, EXTENSION, OCPOOL, OFF, PLUGIN, STEADY, TEN_AT_ONCE
 from proxy.cli.campaign.figures import Figures, middle
 from proxy.cli.campaign.running import Results
+from proxy.insight.intervals import Interval, interval
 
 RELAY_MS: Final = 3.0  # what the relay adds at most, measured over sockets at scale 1; it is not in virtual time
 NOTICED: Final = (30, 60)
@@ -69,7 +70,7 @@ def _balanced(results: Results) -> list[Claim]:
     ours = sum(one.probes for one in results.of("balanced", STEADY, OCPOOL))
     theirs = sum(one.probes for one in results.of("balanced", STEADY, EXTENSION))
     off, own = (results.of("balanced", STEADY, name) for name in (OFF, OCPOOL))
-    later = middle(one.p95_ms - other.p95_ms for one, other in zip(own, off, strict=True))
+    later = interval([one.p95_ms - other.p95_ms for one, other in zip(own, off, strict=True)])
     return [
         Claim(
             "balanced",
@@ -79,11 +80,18 @@ def _balanced(results: Results) -> list[Claim]:
         ),
         Claim(
             "balanced",
-            f"p95 no more than the relay's time ({RELAY_MS:.0f} ms) above ocpool off",
-            f"{later:+.0f} ms in the median seed",
-            later <= RELAY_MS,
+            f"p95 no more than the relay's time ({RELAY_MS:.0f} ms) above ocpool off, beyond chance",
+            _later(later),
+            later is not None and (later.estimate <= RELAY_MS or (later.low is not None and later.low <= RELAY_MS)),
         ),
     ]
+
+
+def _later(found: Interval | None) -> str:
+    if found is None:
+        return "nothing"
+    bounds = "" if found.low is None or found.high is None else f" (95 %: {found.low:+.0f} to {found.high:+.0f})"
+    return f"{found.estimate:+.0f} ms in the median seed{bounds}"
 
 
 def _flips(scenario: str) -> Callable[[Results], list[Claim]]:

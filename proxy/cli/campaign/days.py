@@ -57,7 +57,7 @@ def _at(conversation: Conversation, start_ms: float) -> Conversation:
     return replace(conversation, start_ms=start_ms)
 
 
-_LONG: Final = frozenset({"sticky", "legacy"})
+_TEN_AT_ONCE: Final = frozenset({"sticky", "hops", "limits", "overload", "outage"})  # where one by one is not all
 SCENARIOS: Final = (
     "sticky",
     "balanced",
@@ -74,7 +74,10 @@ SCENARIOS: Final = (
 
 def days(scenario: str) -> list[Day]:
     """What is played of a scenario."""
-    long = scenario in _LONG
-    steady = Day(scenario, STEADY, 200 if long else 60, 1)
-    ten = Day(scenario, TEN_AT_ONCE, 2 * TEN, TEN)
-    return [steady, Day(scenario, BURSTS, 60, 3), ten] if long else [steady, ten]
+    sticky = scenario == "sticky"
+    found = [Day(scenario, STEADY, 200 if sticky else 60, 1)]
+    if sticky:
+        found.append(Day(scenario, BURSTS, 60, 3))
+    if scenario in _TEN_AT_ONCE:
+        found.append(Day(scenario, TEN_AT_ONCE, 2 * TEN, TEN))
+    return found

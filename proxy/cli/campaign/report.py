@@ -172,10 +172,7 @@ def _starts(results: Results, scenario: str) -> str:
 def _repeats(repeats: Sequence[Repeat]) -> str:
     if not repeats:
         return ""
-    rows = [
-        (one.scenario, *(f"{virtual} / {socket}" for virtual, socket in one.shown()), "yes" if one.agrees else "**no**")
-        for one in repeats
-    ]
+    rows = [(one.scenario, *one.shown(), "yes" if one.agrees else "**no**") for one in repeats]
     head = ("virtual / sockets", "first byte p50", "p95", "bad turns", "cache", "probes", "failed", "agrees")
     bounds = repeats[0].says()
     return f"## One seed of each over sockets\n\n{bounds}\n\n{_table(head, rows)}\n"

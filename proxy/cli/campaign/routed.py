@@ -23,7 +23,7 @@ from proxy.simulator.policies import Answer, Asked, Probe
 
 PROVIDER: Final = "opencode-go"
 SCOPE: Final = "campaign"
-LOOK_MS: Final = 3_000.0  # while nothing happened, the refill is asked this often (the daemon asks it every second)
+LOOK_MS, LONGEST_MS = 1_000, 30_000  # the refill is asked every second, as by the daemon, but not before it is due
 _REFUSALS: Final = frozenset({429, 503, 529})  # read before they are relayed, as in proxy/attempts.py
 
 
@@ -117,7 +117,7 @@ class Routed:
         at = int(now)
         wishes = self.routes.refill_plan(at, _payable)
         if not wishes:
-            self._quiet_until = now + LOOK_MS
+            self._quiet_until = self._due(at)
             return None
         wish = wishes[0]
         if not self._ledger.grant_probes(PROVIDER, 1, self.settings.pool.max_probes_per_hour, at):
@@ -128,6 +128,14 @@ class Routed:
         session = wish.reverify.id if wish.reverify is not None else self._new()
         again = wish.reverify is not None
         return Probe(session, probe.max_tokens, stream=False, timeout_ms=probe.timeout_ms, again=again)
+
+    def _due(self, now: int) -> float:
+        """When the refill may have something to do, if nothing happens until then."""
+        cycles = self.routes.parts.refill.view(now).values()
+        dues = [cycle.next_at for cycle in cycles if cycle.next_at is not None]
+        dues += [max(cycle.eager_at, cycle.not_before) for cycle in cycles if cycle.eager_at is not None]
+        soon = now if any(cycle.running for cycle in cycles) else min(dues, default=now + LONGEST_MS)
+        return float(max(now + LOOK_MS, min(soon, now + LONGEST_MS)))
 
     def probed(self, probe: Probe, answer: Answer, now: float) -> None:
         wish, self._wish = self._wish, None
