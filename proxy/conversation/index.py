@@ -113,7 +113,7 @@ class Index:
             self.unquoted.append(line)
 
     def quotable(self) -> "Postings[Pair]":
-        """The lines by a pair of words that a side call may quote: of their opener, or of their latest answer."""
+        """The lines by a pair of words of what a side call may quote: the beginning of their opener."""
         while self.unquoted:
             line = self.unquoted.pop()
             if line.opener_raw:
@@ -122,11 +122,6 @@ class Index:
                 if len(line.opener_text) >= SHORTEST_OPENER:
                     line.opener_word = anchor(line.opener_text)
                     self.quotes.add(line.opener_word, line)
-            if line.said_text:
-                self.quotes.add(anchor(line.said_text), line)
-                if line.said_word not in {anchor(line.said_text), line.opener_word}:
-                    self.quotes.discard(line.said_word, line)
-                line.said_word = anchor(line.said_text)
         return self.quotes
 
     def leave(self, line: Lineage) -> None:
@@ -156,13 +151,8 @@ class Index:
         _append(line.marks, marks, MARKS, self.marks, line)
         _append(line.ids, ids, IDS, self.ids, line)
 
-    def add_answer(self, line: Lineage, beginning: str) -> None:
-        """How its latest answer begins, which a side call may quote."""
-        line.said_text = beginning
-        self.unquoted.append(line)
-
     def add_snippet(self, line: Lineage, snippet: str) -> None:
-        """The beginning of a long answer, which may come back as a summary."""
+        """The beginning of an answer, which may come back as a summary, or quoted by a side call."""
         if snippet in line.snippets:
             return
         line.snippets.append(snippet)
@@ -194,9 +184,8 @@ class Index:
 
     def _unquote(self, line: Lineage) -> None:
         self.quotes.discard(line.opener_word, line)
-        self.quotes.discard(line.said_word, line)
-        line.opener_raw = line.opener_text = line.said_text = ""
-        line.opener_word = line.said_word = ("", "")
+        line.opener_raw = line.opener_text = ""
+        line.opener_word = ("", "")
 
     def relabel(self, line: Lineage, label: str) -> None:
         """Make the line a conversation of its own."""
