@@ -112,6 +112,9 @@ class Evidence(Memory):
         else:
             line = self._branch(index, line, asked)
         line.in_flight += 1
+        if asked.transcript.answers and (latest := asked.content.latest()[:OPENER_READ]):
+            line.asked_raw = latest
+            index.unquoted.append(line)
         line.cohort = line.cohort or asked.cohort
         line.tools, line.stream, line.manner = asked.facts.tools, asked.facts.stream, asked.content.manner()
         line.decided = tuple(decision.steps)

@@ -7,7 +7,7 @@ from itertools import islice
 from typing import Generic, TypeVar
 
 from proxy.conversation.lineage import IDS, MARKS, SNIPPETS, Lineage
-from proxy.conversation.normalise import normalise
+from proxy.conversation.normalise import TELLING, normalise
 from proxy.conversation.quoting import OPENER, SHORTEST_OPENER, Pair, anchor
 
 MOST = 256  # lines with one key that are looked at
@@ -113,7 +113,7 @@ class Index:
             self.unquoted.append(line)
 
     def quotable(self) -> "Postings[Pair]":
-        """The lines by a pair of words of what a side call may quote: the beginning of their opener."""
+        """The lines by a pair of words of what a side call may quote: how they began, what was asked last."""
         while self.unquoted:
             line = self.unquoted.pop()
             if line.opener_raw:
@@ -122,6 +122,14 @@ class Index:
                 if len(line.opener_text) >= SHORTEST_OPENER:
                     line.opener_word = anchor(line.opener_text)
                     self.quotes.add(line.opener_word, line)
+            if line.asked_raw:
+                if line.asked_word != line.opener_word:
+                    self.quotes.discard(line.asked_word, line)
+                line.asked_text = normalise(line.asked_raw)[:OPENER]
+                line.asked_raw = ""
+                if len(line.asked_text) >= TELLING:
+                    line.asked_word = anchor(line.asked_text)
+                    self.quotes.add(line.asked_word, line)
         return self.quotes
 
     def leave(self, line: Lineage) -> None:
@@ -184,8 +192,9 @@ class Index:
 
     def _unquote(self, line: Lineage) -> None:
         self.quotes.discard(line.opener_word, line)
-        line.opener_raw = line.opener_text = ""
-        line.opener_word = ("", "")
+        self.quotes.discard(line.asked_word, line)
+        line.opener_raw = line.opener_text = line.asked_raw = line.asked_text = ""
+        line.opener_word = line.asked_word = ("", "")
 
     def relabel(self, line: Lineage, label: str) -> None:
         """Make the line a conversation of its own."""

@@ -7,7 +7,7 @@ rewritten; the only conversation of a cohort. Never a line that is busy, but for
 from proxy.conversation.asked import COHORT, NEW, OPENER, SIDE, SUMMARY, Asked, Decision
 from proxy.conversation.index import Index
 from proxy.conversation.lineage import Lineage
-from proxy.conversation.normalise import SNIPPET, normalise
+from proxy.conversation.normalise import SNIPPET, TELLING, normalise
 from proxy.conversation.quoting import OPENER as OPENER_LENGTH
 from proxy.conversation.quoting import OPENER_READ, SHORTEST_OPENER, pairs_of
 from proxy.conversation.transcript import shared
@@ -16,6 +16,7 @@ RECENT_MS = 600_000  # how long after its last request a conversation's opener m
 _ALIKE = 64  # lines with one word that are looked through for a quoted opener
 _INSTRUCTION = 16  # characters before a quote that are an instruction and not just another beginning
 _ANSWER_COUNTS = 1_000  # by so much a quoted answer says more than a quoted opener
+_ASKED_COUNTS = 500  # and a question that was asked last
 BEGINNING_MS = 30_000  # a title is asked for within so long of its conversation's beginning
 WAITING = frozenset({"tool_calls", "tool_use", "function_call"})
 
@@ -65,7 +66,7 @@ def by_quote(index: Index, asked: Asked) -> Decision | None:
                 most = much
                 found.clear()
             found[line.label] = line
-    if most < _ANSWER_COUNTS:
+    if most < _ASKED_COUNTS:
         found = _untitled(found, asked)
     if len(found) != 1:
         if found:
@@ -95,15 +96,24 @@ def _quoted(line: Lineage, asked: Asked) -> int:
     Two people who ask the same are two conversations; what asks about a conversation is made in another manner: without
     the tools that the conversation has, or with an instruction before the quote.
     """
-    text, opener = asked.text, line.opener_text
+    text = asked.text
     much = sum(_ANSWER_COUNTS + len(said) for said in line.snippets if said in text)
-    at = text.find(opener) if len(opener) >= SHORTEST_OPENER and asked.now - line.seen_at <= RECENT_MS else -1
-    if at >= 0:
-        longer = len(text) > len(opener) and len(opener) < OPENER_LENGTH
-        fewer = line.tools and not asked.facts.tools
-        if fewer or at >= _INSTRUCTION or (longer and line.stream and not asked.facts.stream):
-            much += len(opener)
+    if asked.now - line.seen_at <= RECENT_MS:
+        if len(line.opener_text) >= SHORTEST_OPENER and _wraps(line.opener_text, line, asked):
+            much += len(line.opener_text)
+        if len(line.asked_text) >= TELLING and _wraps(line.asked_text, line, asked):
+            much += _ASKED_COUNTS + len(line.asked_text)
     return much
+
+
+def _wraps(quote: str, line: Lineage, asked: Asked) -> bool:
+    """Is this quoted in another manner than it was said in?"""
+    at = asked.text.find(quote)
+    if at < 0:
+        return False
+    longer = len(asked.text) > len(quote) and len(quote) < OPENER_LENGTH
+    fewer = line.tools and not asked.facts.tools
+    return fewer or at >= _INSTRUCTION or (longer and line.stream and not asked.facts.stream)
 
 
 def by_aside(index: Index, asked: Asked) -> Decision | None:

@@ -48,6 +48,9 @@ class Lineage:
     opener_raw: str = field(default="", repr=False)
     opener_text: str = field(default="", repr=False)
     opener_word: Pair = field(default=("", ""), repr=False)
+    asked_raw: str = field(default="", repr=False)
+    asked_text: str = field(default="", repr=False)
+    asked_word: Pair = field(default=("", ""), repr=False)
     snippets: list[str] = field(default_factory=list, repr=False)
     asides: tuple[int, ...] = ()
     tools: bool = False
