@@ -14,6 +14,7 @@ RETRY_MS = 60_000  # how long after a failure the same request is its retry
 LATELY_MS = 600_000
 MARKED_RETRY_MS = 600_000  # the same, where the client says itself that it is one
 _NEWEST = 64  # ids and marks of a request that are looked up
+_ALIKE = 32  # lines that said the same, the latest, of which one may be repeated
 _HITS = 8  # of these that name lines, before the lines are compared
 
 
@@ -28,9 +29,10 @@ def by_history(index: Index, asked: Asked) -> Decision | None:
 def _repeated(index: Index, asked: Asked) -> Decision | None:
     """The same request again: after a failure or with the client's mark a retry, else perhaps a regeneration."""
     points = asked.transcript.points
-    for line in _best_first(index.heads.get(points[-1]), asked):
-        if line.request != points[-1]:
-            continue
+    lines = [line for line in index.heads.get(points[-1], _ALIKE) if line.request == points[-1]]
+    if not asked.retry:
+        lines = [line for line in lines if line.failed_at]  # of many that said the same, hardly any
+    for line in _best_first(lines, asked):
         failed = line.failed_at and asked.now - line.failed_at <= RETRY_MS and not line.in_flight
         if failed or (asked.retry and asked.now - line.seen_at <= MARKED_RETRY_MS):
             asked.note(RETRY, "the same request, which had failed" if failed else "the same request again", line)
@@ -43,7 +45,7 @@ def _continued(index: Index, asked: Asked) -> Decision | None:
     points = asked.transcript.points
     count = len(points)
     for upto in range(count, 0, -1):
-        if not index.heads.has(points[upto - 1]):
+        if not index.heads.has(points[upto - 1]) or (upto == count and not asked.transcript.answers):
             continue
         lines = _best_first(index.heads.get(points[upto - 1]), asked)
         if upto < count:
@@ -148,7 +150,11 @@ def _judged(line: Lineage, asked: Asked, rule: str, found: str) -> Decision:
 
 def _weight(line: Lineage, asked: Asked) -> tuple[int, ...]:
     """What speaks for a line: echoed answers, a common beginning, then what ``_order`` says."""
-    return _echoes(line, asked), _share(line, asked), *(-int(part) for part in _order(line, asked))
+    return (
+        _echoes(line, asked),
+        _share(line, asked),
+        *(-int(part) for part in _order(line, asked.now, asked.content.manner())),
+    )
 
 
 def _echoes(line: Lineage, asked: Asked) -> int:
@@ -167,14 +173,15 @@ def _best_first(lines: list[Lineage], asked: Asked) -> list[Lineage]:
     """
     if len(lines) == 1:
         return lines if asked.may(lines[0]) else []
+    manner = asked.content.manner()
     allowed = [line for line in lines if asked.may(line)]
-    allowed.sort(key=lambda line: _order(line, asked))
+    allowed.sort(key=lambda line: _order(line, asked.now, manner))
     return allowed
 
 
-def _order(line: Lineage, asked: Asked) -> tuple[bool, bool, bool, int]:
-    lately = asked.now - LATELY_MS
-    return line.in_flight > 0, line.manner != asked.content.manner(), line.seen_at < lately, _turn(line, lately)
+def _order(line: Lineage, now: int, manner: int) -> tuple[bool, bool, bool, int]:
+    lately = now - LATELY_MS
+    return line.in_flight > 0, line.manner != manner, line.seen_at < lately, _turn(line, lately)
 
 
 def _turn(line: Lineage, lately: int) -> int:

@@ -13,7 +13,7 @@ from proxy.conversation.quoting import OPENER_READ, SHORTEST_OPENER, pairs_of
 from proxy.conversation.transcript import shared
 
 RECENT_MS = 600_000  # how long after its last request a conversation's opener may be quoted by a side call
-_ALIKE = 64  # lines with one word that are looked through for a quoted opener
+_ALIKE = 16  # lines with one word, the latest, that are looked through for a quoted opener
 _INSTRUCTION = 16  # characters before a quote that are an instruction and not just another beginning
 _ANSWER_COUNTS = 1_000  # by so much a quoted answer says more than a quoted opener
 _ASKED_COUNTS = 500  # and a question that was asked last
@@ -57,9 +57,10 @@ def by_quote(index: Index, asked: Asked) -> Decision | None:
     pairs = pairs_of(asked.text)
     lines = [line for pair in quotable.known(pairs) for line in quotable.get(pair, _ALIKE)]
     lines += [line for pair in index.words.known(pairs) for line in index.words.get(pair, _ALIKE)]
+    looked: dict[tuple[str, bool, bool], int] = {}  # many conversations begin alike: each text is looked for once
     for line in lines:
         if line.label not in found:
-            much = _quoted(line, asked) if asked.may(line) else 0
+            much = _quoted(line, asked, looked) if asked.may(line) else 0
             if not much or much < most:
                 continue
             if much > most:
@@ -90,24 +91,34 @@ def _untitled(found: dict[str, Lineage], asked: Asked) -> dict[str, Lineage]:
     return left
 
 
-def _quoted(line: Lineage, asked: Asked) -> int:
+def _quoted(line: Lineage, asked: Asked, looked: dict[tuple[str, bool, bool], int]) -> int:
     """How much of a conversation a text quotes, rather than being one like it; 0 for nothing.
 
     Two people who ask the same are two conversations; what asks about a conversation is made in another manner: without
     the tools that the conversation has, or with an instruction before the quote.
     """
-    text = asked.text
-    much = sum(_ANSWER_COUNTS + len(said) for said in line.snippets if said in text)
+    much = 0
+    for said in line.snippets:
+        if said in asked.text:
+            much += _ANSWER_COUNTS + len(said)
     if asked.now - line.seen_at <= RECENT_MS:
-        if len(line.opener_text) >= SHORTEST_OPENER and _wraps(line.opener_text, line, asked):
-            much += len(line.opener_text)
-        if len(line.asked_text) >= TELLING and _wraps(line.asked_text, line, asked):
-            much += _ASKED_COUNTS + len(line.asked_text)
+        if len(line.opener_text) >= SHORTEST_OPENER:
+            much += _wrapped(line.opener_text, line, asked, looked)
+        if len(line.asked_text) >= TELLING and (length := _wrapped(line.asked_text, line, asked, looked)):
+            much += _ASKED_COUNTS + length
     return much
 
 
+def _wrapped(quote: str, line: Lineage, asked: Asked, looked: dict[tuple[str, bool, bool], int]) -> int:
+    """The length of a quote that is made in another manner than it was said in; 0 where it is none."""
+    key = (quote, line.tools, line.stream)
+    found = looked.get(key)
+    if found is None:
+        found = looked[key] = len(quote) if _wraps(quote, line, asked) else 0
+    return found
+
+
 def _wraps(quote: str, line: Lineage, asked: Asked) -> bool:
-    """Is this quoted in another manner than it was said in?"""
     at = asked.text.find(quote)
     if at < 0:
         return False

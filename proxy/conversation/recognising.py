@@ -50,7 +50,7 @@ class Recogniser:
         if reading.rank == 0 or reading.side:  # the user's own word; and a side call shows nothing of how it goes on
             return Recognised(label, reading.match)
         watch = self.probation.of(label)
-        if watch is not None and watch.committed and not watch.doubted:
+        if watch is not None and not watch.doubted and (watch.committed or looks_aside(facts)):
             self.probation.repeated(watch, reading.signal)
             if self._opens_alike(watch, facts):
                 self.evidence.touch(scope, label, now)
