@@ -60,6 +60,24 @@ def test_a_unit_is_told_when_we_are_ready_and_that_we_live(file):
     assert unit(file)["Unit"]["Requires"] == ["ocpool.socket"]
 
 
+@services
+def test_after_crashes_it_is_started_again_for_ever(file):
+    """The limit on starts, which would take the socket down too, is beyond what crashes can reach."""
+    keys = unit(file)
+    interval = seconds(keys["Unit"]["StartLimitIntervalSec"])
+    assert seconds(keys["Service"]["RestartSec"]) * int(keys["Unit"]["StartLimitBurst"][-1]) >= interval > 0
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(1200)
+def test_the_units_work_under_a_systemd_that_runs():
+    """Booted in namespaces of its own: start, restart under load, crash, watchdog, and the user unit; see the script."""
+    done = subprocess.run([ROOT / "scripts/check-systemd"], capture_output=True, text=True)
+    if "NOT CHECKED" in done.stdout:
+        pytest.skip(done.stdout.strip())
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
 def test_the_system_unit_has_a_private_state_folder_and_a_user_of_its_own():
     """Not root, 0700, and no way to anything else that is written."""
     keys = unit(SYSTEM)["Service"]

@@ -31,7 +31,7 @@ def port(settings: Settings, running: Sequence[Running]) -> list[Finding]:
             ]
         who = "an ocpool of another state folder" if health(host, number) is not None else "another program"
         return [Finding(f"Port {number} on {host} is taken by {who}.", "End it, or set listen.port.")]
-    return [remark("No daemon runs here.", "ocpool serve")]
+    return [] if running else [remark("No daemon runs here.", "ocpool serve")]
 
 
 def versions(running: Sequence[Running]) -> list[Finding]:
