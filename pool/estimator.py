@@ -132,7 +132,11 @@ class Estimator:
 
     def adopt(self, model: ModelKey, belief: Belief, now: int) -> Change | None:
         """Take over what was kept, or what another process knows, where nothing is known here."""
-        track = self._tracks.get(model) or self._track(model)
+        track = self._tracks.get(model)
+        if track is None:
+            if len(self._tracks) >= MODELS:
+                return None
+            track = self._track(model)
         if track.regime is not Regime.UNKNOWN or not 0 <= now - belief.at <= EXPIRY_MS:
             return None
         track.score = max(-MOST, min(MOST, belief.score))

@@ -16,12 +16,14 @@ from pool.pauses import LIMIT_MS, Area, Reason
 from pool.policy import Policy
 from pool.retire import Effect, case_of, effect_of
 
+_TELLING = frozenset({Effect.MARK, Effect.HEALTHY})
+
 
 def observe(parts: Parts, start: Start, outcome: Outcome, now: int) -> list[Note]:
     """What the outcome of one attempt changes."""
     wish = start.wish
-    notes = _world(parts, start, outcome, now) + learn_turn(parts, start, outcome, now)
     policy = parts.policy(model_of(wish))
+    notes = _world(parts, start, outcome, now) + learn_turn(parts, start, outcome, policy, now)
     if policy.paced and policy.routed and not policy.applied and wish.turn and wish.model:
         return notes + pacing.watch(parts, start, outcome, now)
     if not policy.applied or not wish.turn or not wish.model or start.source is Source.NONE:
@@ -65,13 +67,13 @@ def _judge(parts: Parts, start: Start, outcome: Outcome, policy: Policy, now: in
         notes.append(parts.note("fault", wish, start.routed_id, spared=effect.value))
         effect = Effect.SEEN
     notes += _apply(parts, start, binding, outcome, now, effect=effect)
-    return notes + (_of_natural(parts, start, outcome, effect) if start.source is Source.NATURAL else [])
+    if start.source is Source.NATURAL and effect in _TELLING:
+        notes += _of_natural(parts, start, outcome, effect)
+    return notes
 
 
 def _of_natural(parts: Parts, start: Start, outcome: Outcome, effect: Effect) -> list[Note]:
     """What the natural id was found to be; the first healthy turn on it is the decision to stay there."""
-    if effect not in {Effect.MARK, Effect.HEALTHY}:
-        return []
     wish = start.wish
     lane = parts.lanes.of(key_of(wish))
     if effect is Effect.MARK:

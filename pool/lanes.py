@@ -61,7 +61,7 @@ class Lane:
 
 
 class Lanes:
-    """The lanes, by binding key; the ones used last are kept."""
+    """The lanes, by binding key; the newest are kept."""
 
     __slots__ = ("_lanes",)
 
@@ -73,8 +73,10 @@ class Lanes:
 
     def of(self, key: str) -> Lane:
         """The lane of a conversation; a new one if there is none."""
-        lane = self._lanes.pop(key, None) or Lane()
-        self._lanes[key] = lane
+        lane = self._lanes.get(key)
+        if lane is not None:
+            return lane
+        lane = self._lanes[key] = Lane()
         if len(self._lanes) > KEPT:
             del self._lanes[next(iter(self._lanes))]
         return lane

@@ -3,8 +3,8 @@
 from typing import Final
 
 from pool.bindings import is_natural
-from pool.estimator import Belief, Change, Finding
-from pool.model import Latency, ModelKey, Note, Outcome, ProbeKind, ProbeResult, Source, Spare, Start, Stock, Wish
+from pool.estimator import MODELS, Belief, Change, Finding
+from pool.model import Latency, ModelKey, Note, Outcome, ProbeKind, ProbeResult, Source, Spare, Start, Stock
 from pool.parts import Parts, model_of, note
 from pool.policy import Policy, Regime
 
@@ -16,19 +16,18 @@ WRITE_MS: Final = 300_000  # what is known is written at most this often,
 CHANGE_MS: Final = 5_000  # and this often when it is not what the store says
 
 
-def learn_turn(parts: Parts, start: Start, outcome: Outcome, now: int) -> list[Note]:
+def learn_turn(parts: Parts, start: Start, outcome: Outcome, policy: Policy, now: int) -> list[Note]:
     """What a live answer says, whatever kind of request it was."""
-    wish = start.wish
+    model = model_of(start.wish)
+    if not policy.routed or start.source is Source.NONE or not model.model:
+        return []
     if not outcome.accepted and outcome.latency is not Latency.WAITED:
         return []
-    model = model_of(wish)
-    policy = parts.policy(model)
-    if not policy.routed or start.source is Source.NONE or not wish.model:
-        return []
-    sent = start.routed_id if policy.applied else wish.natural.value
-    change = parts.estimator.observe(
-        model, sent, now, outcome.endpoint, slow=_was_slow(parts, policy, wish, outcome, now)
-    )
+    slow = None
+    if outcome.latency_ms is not None and outcome.judged and not _at_fault(parts, model, now):
+        slow = _was_slow(parts, policy, outcome, outcome.latency_ms)
+    sent = start.routed_id if policy.applied else start.wish.natural.value
+    change = parts.estimator.observe(model, sent, now, outcome.endpoint, slow=slow)
     return [] if change is None else [follow(parts, change, now)]
 
 
@@ -48,17 +47,16 @@ def learn_probe(parts: Parts, stock: Stock, result: ProbeResult, now: int) -> li
     return [] if change is None else [follow(parts, change, now)]
 
 
-def _was_slow(parts: Parts, policy: Policy, wish: Wish, outcome: Outcome, now: int) -> bool | None:
+def _was_slow(parts: Parts, policy: Policy, outcome: Outcome, latency_ms: float) -> bool | None:
     """Was a turn slow, once its prompt was read? None: that cannot be told."""
-    if outcome.latency_ms is None or not outcome.judged or _at_fault(parts, model_of(wish), now):
-        return None
     tokens = outcome.uncached_tokens
     if tokens is None:
         tokens = outcome.request_bytes // BYTES_PER_TOKEN
     if tokens > parts.settings.binding.lock_after_input_tokens:
         return None
-    slow = outcome.latency_ms - tokens * PREFILL_MS_PER_TOKEN > policy.slow_ms
-    return True if slow else (None if outcome.latency is Latency.WAITED else False)
+    if latency_ms - tokens * PREFILL_MS_PER_TOKEN > policy.slow_ms:
+        return True
+    return None if outcome.latency is Latency.WAITED else False
 
 
 def _at_fault(parts: Parts, model: ModelKey, now: int) -> bool:
@@ -68,7 +66,13 @@ def _at_fault(parts: Parts, model: ModelKey, now: int) -> bool:
 
 def expire(parts: Parts, now: int) -> list[Note]:
     """What is too old to be believed any more."""
-    return [follow(parts, change, now) for change in parts.estimator.expire(now)]
+    changes = [follow(parts, change, now) for change in parts.estimator.expire(now)]
+    if len(parts.regimes) + len(parts.spent) + len(parts.canaries) + len(parts.told) > 3 * MODELS:
+        known = set(parts.estimator.models())
+        for table in (parts.regimes, parts.spent, parts.canaries, parts.told):
+            for model in table.keys() - known:
+                del table[model]
+    return changes
 
 
 def adopt(parts: Parts, model: ModelKey, belief: Belief, now: int) -> list[Note]:
@@ -133,7 +137,8 @@ def because(finding: Finding) -> str:
         return f"the last {finding.newcomers} new ids were all served alike: there is nothing to choose"
     same, other = finding.agreement.same, finding.agreement.other
     if same is None or other is None:
-        return "no id was seen twice yet"
+        taken_over = finding.regime is not Regime.UNKNOWN
+        return "taken over from the state file" if taken_over else "no id was seen twice yet"
     what = "endpoint" if finding.by == "endpoint" else "speed"
     return f"an id came back to its {what} in {same:.0%} of cases, where another id would have in {other:.0%}"
 

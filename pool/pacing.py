@@ -146,7 +146,7 @@ def _lock(parts: Parts, binding: Binding, outcome: Outcome) -> None:
 def _of_natural(parts: Parts, wish: Wish, binding: Binding, now: int) -> list[Note]:
     """Decide for the natural id once it was measured well, or once it is too late to leave it."""
     lane = parts.lanes.of(binding.key)
-    if binding.turns == 0 and not binding.marked:
+    if binding.turns == 0 and not binding.marked and binding.standby is None:
         parts.bindings.forget(binding, now)
         return []
     late = binding.locked and lane.natural is not Worth.DEAD

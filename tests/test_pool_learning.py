@@ -183,6 +183,17 @@ def test_what_is_known_is_written_once_and_then_only_from_time_to_time(tmp_path)
     assert [belief.regime for belief in process.routes.beliefs(NOW + 11 * MINUTE).values()] == [Regime.STICKY]
 
 
+def test_what_is_remembered_is_bounded_however_many_models_clients_name():
+    pool = routes()
+    for number in range(300):
+        for one in range(9):
+            start = pool.start(wish(f"c{one}", model=f"model-{number}"), NOW)
+            pool.observe(start, fast(endpoint="only"), NOW)
+        pool.refill_plan(NOW, anyone)
+    assert len(pool.parts.estimator.models()) <= 64
+    assert len(pool.parts.regimes) <= 200
+
+
 @pytest.mark.parametrize("kind", [ProbeKind.LIMIT, ProbeKind.TRANSPORT, ProbeKind.REJECTED, ProbeKind.UNAUTHORIZED])
 def test_probes_that_were_not_answered_teach_nothing(kind):
     pool = routes()

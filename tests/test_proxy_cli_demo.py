@@ -45,7 +45,7 @@ async def test_a_player_sends_each_turn_after_the_last_and_finds_it_in_the_gatew
 
 async def test_the_stage_runs_at_the_defaults_but_for_what_puts_it_there(tmp_path: Path):
     """Where it listens, where it asks, and where it keeps its state: nothing else is changed."""
-    async with street(tmp_path) as at:
+    async with street(tmp_path, settings=["pool.adaptive=true"]) as at:
         changes = {change.key: change for change in stage.changed(at.daemon.loaded)}
         assert set(changes) == {"listen.port", "upstream.base_url", "state.path"}
         assert changes["listen.port"] == Change("listen.port", 8377, at.place.port)
