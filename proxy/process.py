@@ -10,7 +10,7 @@ from proxy.daemon import Daemon
 
 _FILES_QUIET_S = 60.0
 _NO_FILES = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM})
-_LATER = ("proxy.insight.exposition", "proxy.insight.rendering", "rich")
+_LATER = ("proxy.insight.exposition", "proxy.insight.rendering", "proxy.insight.stored", "rich")
 
 
 def loop_trouble(daemon: Daemon, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
