@@ -101,6 +101,8 @@ def follow(parts: Parts, change: Change, now: int) -> Note:
         parts.regimes.pop(change.model, None)
     else:
         parts.regimes[change.model] = finding.regime
+    if finding.regime is Regime.STICKY:
+        parts.refill.renew(change.model, now)
     if finding.regime is Regime.BALANCED and parts.settings.pool.adaptive:
         _forgive(parts, change.model, now)
     return note("routing", None, change.model, None, **{"before": change.before.value, **facts_of(finding)})

@@ -136,6 +136,12 @@ class Refill:
             cycle.next_at, cycle.not_before = now, 0
         return len(self._cycles)
 
+    def renew(self, model: ModelKey, now: int) -> None:
+        """What was found out about a model makes earlier failures count for nothing: it may begin now."""
+        for stock, cycle in self._cycles.items():
+            if (stock.provider, stock.model) == model:
+                cycle.interval_ms, cycle.not_before, cycle.eager_at = self._pool.refresh_interval_ms, 0, now
+
     def in_demand(self, now: int) -> list[Stock]:
         """Stocks wanted in the last two hours; the others are forgotten."""
         for stock in [s for s, c in self._cycles.items() if now - c.demand_at > DEMAND_MS]:
@@ -165,7 +171,7 @@ class Refill:
         cycle = self._cycles[stock]
         step = next_step(cycle, supply, self._pool, now)
         if step is Step.END:
-            self._end(cycle, now)
+            self._end(cycle, now, stocked=supply.fresh >= supply.target)
         elif step is Step.PROBE and not cycle.running:
             cycle.running, cycle.attempts, cycle.admitted = True, 0, 0
         return step
@@ -189,9 +195,9 @@ class Refill:
     def view(self, now: int) -> dict[Stock, Cycle]:
         return {stock: self._cycles[stock] for stock in self.in_demand(now)}
 
-    def _end(self, cycle: Cycle, now: int) -> None:
+    def _end(self, cycle: Cycle, now: int, *, stocked: bool = False) -> None:
         base = self._pool.refresh_interval_ms
-        if cycle.running and cycle.attempts > 0 and cycle.admitted == 0:
+        if cycle.running and cycle.attempts > 0 and cycle.admitted == 0 and not stocked:
             least = max(cycle.interval_ms, self._pool.refill_delay_ms, 1)
             cycle.interval_ms = min(least * 2, max(LONGEST_INTERVAL_MS, base))
             cycle.not_before = now + cycle.interval_ms

@@ -136,6 +136,18 @@ def test_while_nothing_is_known_probes_follow_the_conversations_and_are_few():
     assert sent <= 8
 
 
+def test_probes_that_found_nothing_while_nothing_was_known_hold_nothing_up_once_it_is_sticky():
+    pool = routes()
+    pool.observe(pool.start(wish("first"), NOW), fast(endpoint="native-1"), NOW)
+    for number in range(6):  # a learning cycle, all of it slow: the next would be an interval away
+        for one in pool.refill_plan(NOW + (15 + number) * SECOND, anyone):
+            pool.admit(one, probed(f"p{number}", ProbeKind.SLOW), NOW + (15 + number) * SECOND)
+    assert pool.refill_plan(NOW + 40 * SECOND, anyone) == []
+    converse(pool, 4, NOW + 41 * SECOND, served=sticky)
+    assert regime(pool) == "sticky"
+    assert len(pool.refill_plan(NOW + 70 * SECOND, anyone)) == 1
+
+
 def test_in_a_balanced_world_a_canary_looks_once_an_hour_whether_it_still_is():
     pool = routes()
     converse(pool, 4, NOW, served=balanced)
