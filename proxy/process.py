@@ -18,6 +18,7 @@ _LATER = (
     "proxy.control.routes",
     "proxy.insight.exposition",
     "proxy.insight.rendering",
+    "proxy.insight.stored",
     "rich",
     "brotli",
     "backports.zstd",

@@ -15,8 +15,6 @@ from proxy import __version__
 from proxy.control.readings import readings
 from proxy.control.status import status, unready
 from proxy.errors import error_body
-from proxy.insight.effectiveness import Effectiveness
-from proxy.insight.stored import effectiveness
 
 Handler = Callable[[web.BaseRequest, Any], Awaitable[web.Response]]
 
@@ -93,13 +91,20 @@ async def _stats(request: web.BaseRequest, daemon: Any) -> web.Response:
     if asked is not None and not (asked.isascii() and asked.isdecimal() and len(asked) <= 15):
         return _error(400, "bad_since", "since is an instant in unix milliseconds.")
     since, slow_ms = None if asked is None else int(asked), daemon.settings.quarantine.degrade_ms
-    if path is None:
-        return _json(Effectiveness(since, slow_ms).feed(list(daemon.events.recent)).facts() | {"broken": 0})
     try:
-        found = await asyncio.to_thread(effectiveness, path, since, slow_ms)
+        found = await asyncio.to_thread(_effectiveness, path, since, slow_ms, list(daemon.events.recent))
     except OSError as error:
         return _error(500, "event_log_unreadable", f"The event log cannot be read: {error.strerror}.")
     return _json(found)
+
+
+def _effectiveness(path: Any, since: int | None, slow_ms: float, recent: list[Any]) -> dict[str, Any]:
+    from proxy.insight.effectiveness import Effectiveness  # noqa: PLC0415 - seldom asked for
+    from proxy.insight.stored import effectiveness  # noqa: PLC0415
+
+    if path is None:
+        return Effectiveness(since, slow_ms).feed(recent).facts() | {"broken": 0}
+    return effectiveness(path, since, slow_ms)
 
 
 def _exposed(taken: Any, read: Any) -> bytes:

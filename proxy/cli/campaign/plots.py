@@ -9,7 +9,7 @@ LEFT, RIGHT, TOP, BOTTOM = 52, 16, 40, 40
 TICKS_MS: Final = (300, 1_000, 3_000, 10_000, 30_000, 100_000, 300_000)
 SHARES: Final = (0.0, 0.25, 0.5, 0.75, 0.95, 1.0)
 COLOURS: Final = ("#8a8f98", "#c77d11", "#7a4fb5", "#0b7a4b")
-_TEXT: Final = 'font-family="sans-serif" font-size="12" fill="#222"'
+_TEXT: Final = 'font-family="sans-serif" font-size="11" fill="#222"'
 
 
 def waits(title: str, curves: Mapping[str, Sequence[float]]) -> str:
@@ -47,7 +47,7 @@ def waits(title: str, curves: Mapping[str, Sequence[float]]) -> str:
         steps = max(1, len(curve) - 1)
         points = " ".join(f"{x(ms):.1f},{y(place / steps):.1f}" for place, ms in enumerate(curve))
         lines.append(f'<polyline points="{points}" fill="none" stroke="{colour}" stroke-width="2"/>')
-        at = LEFT + number * 170
+        at = LEFT + number * 168
         lines.append(f'<line x1="{at}" y1="28" x2="{at + 18}" y2="28" stroke="{colour}" stroke-width="3"/>')
         lines.append(_text(at + 22, 32, name, "start"))
     return "\n".join([*lines, "</svg>", ""])

@@ -28,14 +28,14 @@ from proxy.simulator.server import Gateway
 from proxy.simulator.traces import Conversation, conversations
 from proxy.simulator.world import World
 
-SCALE: Final = 20.0
+SCALE: Final = 10.0
 COUNT: Final = 14
 EVERY_MS: Final = 4 * MINUTE
 TURNS: Final = (3, 10)
 PEAK_TOKENS: Final = 40_000
 FLIP_MS: Final = 25 * MINUTE
 DRAWS: Final = 16  # of ids in virtual time: over sockets they are chance's own
-# What may lie between the two besides: a real millisecond is 20 of the clock's.
+# What may lie between the two besides: a real millisecond is 10 of the clock's.
 WAITS, LAG_MS = 0.15, 400.0
 BAD, CACHE, PROBES, FAILED = 0.05, 0.04, 5, 4
 
