@@ -31,6 +31,7 @@ COMMANDS: dict[str, Entry] = {
     "repin": Entry("proxy.cli.repin:repin", "Drop a conversation's route and pick again."),
     "usage": Entry("proxy.cli.usage:usage", "Show tokens, estimated cost and what the cache saved."),
     "events": Entry("proxy.cli.events:events", "Show the event log."),
+    "explain": Entry("proxy.cli.explaining:explain", "Say which conversation a request would belong to, and why."),
     "service": Entry("proxy.cli.service:service", "Have ocpool started by systemd or launchd."),
     "setup": Entry("proxy.cli.setup:setup", "Show how a client is pointed at ocpool."),
     "doctor": Entry("proxy.cli.doctor:doctor", "Look for what is wrong here, with a remedy for each finding."),

@@ -9,6 +9,7 @@ from typing import Any
 
 from config.paths import state_path
 from proxy import __version__
+from proxy.conversation.explaining import steps_of
 from proxy.insight.events import RECENT, REQUEST
 from proxy.logs import log
 
@@ -56,6 +57,8 @@ def status(daemon: Any, now: int, conversation: str | None = None) -> dict[str, 
         "log": {"dropped": _part(lambda: log.dropped)},
         "last_requests": requests,
     }
+    if conversation is not None:
+        seen["evidence"] = _part(lambda: steps_of(daemon.registry.evidence, conversation))
     masked = _part(lambda: daemon.events.redactor.facts(seen))
     return masked if isinstance(masked, dict) else seen
 

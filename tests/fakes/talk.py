@@ -45,7 +45,7 @@ class Talk:
 
     def __init__(self, evidence=None, now=1_000_000, held=None, **conversation):
         settings = limits(**conversation)
-        self.evidence = evidence or Evidence(settings, SECRET)
+        self.evidence = evidence if evidence is not None else Evidence(settings, SECRET)
         self.registry = Registry(settings, SECRET, (held or {}).get, self.evidence)
         self.now = now
 
