@@ -77,7 +77,8 @@ class Decision:
     """Where a request belongs. ``line`` None: to a new conversation.
 
     ``grows``: it continues the line; else it is a branch of it, or replaces what it said. ``side``: a side call.
-    ``parted``: a new conversation that shares its beginning with this line. ``label``: a new line of this conversation.
+    ``parted``: a new conversation that shares its beginning with this line. ``label``: a new line of this conversation,
+    of which so far only these side calls came, ``asides``.
     """
 
     rule: str
@@ -86,4 +87,5 @@ class Decision:
     side: bool = False
     parted: Lineage | None = None
     label: str | None = None
+    asides: tuple[int, ...] = ()
     steps: list[Step] = field(default_factory=list)

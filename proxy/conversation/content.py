@@ -67,13 +67,17 @@ class Content:
         return 0
 
     def manner(self) -> int:
-        """How its client writes requests, in this process: what decides where nothing that is said does."""
+        """How its client writes requests here, in this process: what decides where nothing that is said does."""
+        return hash((self.client(), self._system_key()))
+
+    def client(self) -> int:
+        """What tells the client apart from others, in this process: the keys that it sends, in its order, its tools."""
         tools = self._document.get("tools")
         first = tools[0] if isinstance(tools, list) and tools else None
         function = first.get("function") if isinstance(first, dict) else None
         name = function.get("name") if isinstance(function, dict) else None
         count = len(tools) if isinstance(tools, list) else 0
-        return hash((tuple(self._document), count, name if isinstance(name, str) else None, self._system_key()))
+        return hash((tuple(self._document), count, name if isinstance(name, str) else None))
 
     def _system_key(self) -> int:
         """The ends of the system prompt, where clients put their name, the folder and the date."""
@@ -103,6 +107,13 @@ class Content:
                 text = text_of(message.get("content"))
                 if text:
                     return text
+        return ""
+
+    def latest(self) -> str:
+        """The text of the latest message, if the user said it."""
+        for message in reversed(self._messages[-FIRST:]):
+            if isinstance(message, dict) and message.get("role") not in SYSTEM:
+                return text_of(message.get("content")) if message.get("role") == "user" else ""
         return ""
 
     @property

@@ -21,6 +21,7 @@ from proxy.conversation.prefixes import Prefixes
 from proxy.conversation.quoting import OPENER_READ
 from proxy.conversation.transcript import entry_of, marks_of, shared
 
+_ASIDES = 7  # side calls of a line before the latest one that are told apart
 ASIDE_READ = 8192  # characters of a side call that came before its conversation, in memory only
 
 
@@ -91,7 +92,8 @@ class Evidence(Memory):
         now = asked.now
         line = decision.line
         if decision.side and line is not None:
-            line.titled = True
+            if asked.aside:
+                line.asides = (*line.asides[-_ASIDES:], hash(asked.text))
             self._touch(line, now)
             return Track(line, 0, asked.transcript.last, side=True)
         index = self._scopes.get(scope)
@@ -100,8 +102,8 @@ class Evidence(Memory):
         if line is None:
             label = decision.label or label or new_label(self._secret, scope)
             line = Lineage(label, scope, asked.cohort, now, owned)
-            line.titled = decision.label is not None
             self._enter(index, line, asked, decision.parted)
+            line.asides = decision.asides
             if asked.aside and not asked.transcript.answers:
                 index.asides.append((line, asked.text[:ASIDE_READ]))
         elif decision.grows:
@@ -110,6 +112,9 @@ class Evidence(Memory):
         else:
             line = self._branch(index, line, asked)
         line.in_flight += 1
+        if asked.transcript.answers and (latest := asked.content.latest()[:OPENER_READ]):
+            line.asked_raw = latest
+            index.unquoted.append(line)
         line.cohort = line.cohort or asked.cohort
         line.tools, line.stream, line.manner = asked.facts.tools, asked.facts.stream, asked.content.manner()
         line.decided = tuple(decision.steps)
@@ -124,10 +129,8 @@ class Evidence(Memory):
         if index is None or (line not in self._full and line not in self._thin):
             return
         text = normalise(answer.text) if answer.text else ""
-        if len(text) >= LONG and answer.complete:
+        if len(text) >= (LONG if track.side else TELLING) and answer.complete:
             index.add_snippet(line, text[:SNIPPET])
-        if len(text) >= TELLING and not track.side:
-            index.add_answer(line, text[:SNIPPET])
         said = hasher.normal(ASSISTANT, text) if text else 0
         called = hasher.calls([(call.name, call.arguments) for call in answer.tool_calls]) if answer.tool_calls else 0
         if not (said or called):

@@ -130,6 +130,11 @@ def _by_marks(index: Index, asked: Asked) -> Decision | None:
             asked.note(ANSWER, f"one short answer is {len(found)} conversations', which proves nothing")
         return None
     lines.sort(key=lambda line: _weight(line, asked), reverse=True)
+    best = _echoes(lines[0], asked), _share(lines[0], asked)
+    twins = {line.label for line in lines if (_echoes(line, asked), _share(line, asked)) == best}
+    if len(twins) > 1:
+        asked.note(ANSWER, f"{len(twins)} conversations relayed the same of its answers")
+        return None
     for line in lines[1:4]:
         asked.note(ANSWER, "relayed fewer of its answers", line)
     return _judged(lines[0], asked, ANSWER, f"relayed {_echoes(lines[0], asked)} of its answers")
@@ -141,8 +146,9 @@ def _judged(line: Lineage, asked: Asked, rule: str, found: str) -> Decision:
     return _parts(line, asked, rule, found, grows=latest)
 
 
-def _weight(line: Lineage, asked: Asked) -> tuple[int, int, bool, int]:
-    return _echoes(line, asked), _share(line, asked), not line.in_flight, line.seen_at
+def _weight(line: Lineage, asked: Asked) -> tuple[int, ...]:
+    """What speaks for a line: echoed answers, a common beginning, then what ``_order`` says."""
+    return _echoes(line, asked), _share(line, asked), *(-int(part) for part in _order(line, asked))
 
 
 def _echoes(line: Lineage, asked: Asked) -> int:
@@ -162,12 +168,13 @@ def _best_first(lines: list[Lineage], asked: Asked) -> list[Lineage]:
     if len(lines) == 1:
         return lines if asked.may(lines[0]) else []
     allowed = [line for line in lines if asked.may(line)]
-    lately = asked.now - LATELY_MS
-    manner = asked.content.manner()
-    allowed.sort(
-        key=lambda line: (line.in_flight > 0, line.manner != manner, line.seen_at < lately, _turn(line, lately))
-    )
+    allowed.sort(key=lambda line: _order(line, asked))
     return allowed
+
+
+def _order(line: Lineage, asked: Asked) -> tuple[bool, bool, bool, int]:
+    lately = asked.now - LATELY_MS
+    return line.in_flight > 0, line.manner != asked.content.manner(), line.seen_at < lately, _turn(line, lately)
 
 
 def _turn(line: Lineage, lately: int) -> int:

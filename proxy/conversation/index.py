@@ -7,7 +7,7 @@ from itertools import islice
 from typing import Generic, TypeVar
 
 from proxy.conversation.lineage import IDS, MARKS, SNIPPETS, Lineage
-from proxy.conversation.normalise import normalise
+from proxy.conversation.normalise import TELLING, normalise
 from proxy.conversation.quoting import OPENER, SHORTEST_OPENER, Pair, anchor
 
 MOST = 256  # lines with one key that are looked at
@@ -113,7 +113,7 @@ class Index:
             self.unquoted.append(line)
 
     def quotable(self) -> "Postings[Pair]":
-        """The lines by a pair of words that a side call may quote: of their opener, or of their latest answer."""
+        """The lines by a pair of words of what a side call may quote: how they began, what was asked last."""
         while self.unquoted:
             line = self.unquoted.pop()
             if line.opener_raw:
@@ -122,11 +122,14 @@ class Index:
                 if len(line.opener_text) >= SHORTEST_OPENER:
                     line.opener_word = anchor(line.opener_text)
                     self.quotes.add(line.opener_word, line)
-            if line.said_text:
-                self.quotes.add(anchor(line.said_text), line)
-                if line.said_word not in {anchor(line.said_text), line.opener_word}:
-                    self.quotes.discard(line.said_word, line)
-                line.said_word = anchor(line.said_text)
+            if line.asked_raw:
+                if line.asked_word != line.opener_word:
+                    self.quotes.discard(line.asked_word, line)
+                line.asked_text = normalise(line.asked_raw)[:OPENER]
+                line.asked_raw = ""
+                if len(line.asked_text) >= TELLING:
+                    line.asked_word = anchor(line.asked_text)
+                    self.quotes.add(line.asked_word, line)
         return self.quotes
 
     def leave(self, line: Lineage) -> None:
@@ -156,13 +159,8 @@ class Index:
         _append(line.marks, marks, MARKS, self.marks, line)
         _append(line.ids, ids, IDS, self.ids, line)
 
-    def add_answer(self, line: Lineage, beginning: str) -> None:
-        """How its latest answer begins, which a side call may quote."""
-        line.said_text = beginning
-        self.unquoted.append(line)
-
     def add_snippet(self, line: Lineage, snippet: str) -> None:
-        """The beginning of a long answer, which may come back as a summary."""
+        """The beginning of an answer, which may come back as a summary, or quoted by a side call."""
         if snippet in line.snippets:
             return
         line.snippets.append(snippet)
@@ -194,9 +192,9 @@ class Index:
 
     def _unquote(self, line: Lineage) -> None:
         self.quotes.discard(line.opener_word, line)
-        self.quotes.discard(line.said_word, line)
-        line.opener_raw = line.opener_text = line.said_text = ""
-        line.opener_word = line.said_word = ("", "")
+        self.quotes.discard(line.asked_word, line)
+        line.opener_raw = line.opener_text = line.asked_raw = line.asked_text = ""
+        line.opener_word = line.asked_word = ("", "")
 
     def relabel(self, line: Lineage, label: str) -> None:
         """Make the line a conversation of its own."""

@@ -7,7 +7,7 @@ rewritten; the only conversation of a cohort. Never a line that is busy, but for
 from proxy.conversation.asked import COHORT, NEW, OPENER, SIDE, SUMMARY, Asked, Decision
 from proxy.conversation.index import Index
 from proxy.conversation.lineage import Lineage
-from proxy.conversation.normalise import SNIPPET, normalise
+from proxy.conversation.normalise import SNIPPET, TELLING, normalise
 from proxy.conversation.quoting import OPENER as OPENER_LENGTH
 from proxy.conversation.quoting import OPENER_READ, SHORTEST_OPENER, pairs_of
 from proxy.conversation.transcript import shared
@@ -16,6 +16,7 @@ RECENT_MS = 600_000  # how long after its last request a conversation's opener m
 _ALIKE = 64  # lines with one word that are looked through for a quoted opener
 _INSTRUCTION = 16  # characters before a quote that are an instruction and not just another beginning
 _ANSWER_COUNTS = 1_000  # by so much a quoted answer says more than a quoted opener
+_ASKED_COUNTS = 500  # and a question that was asked last
 BEGINNING_MS = 30_000  # a title is asked for within so long of its conversation's beginning
 WAITING = frozenset({"tool_calls", "tool_use", "function_call"})
 
@@ -27,7 +28,7 @@ def by_summary(index: Index, asked: Asked) -> Decision | None:
     found: dict[str, Lineage] = {}
     for word in index.words.known(pairs_of(asked.text)):
         for line in index.words.get(word):
-            if asked.may(line) and any(snippet in asked.text for snippet in line.snippets):
+            if asked.may(line) and any(len(said) == SNIPPET and said in asked.text for said in line.snippets):
                 current = index.current.get(line.label, line)
                 if line.in_flight or current.in_flight:
                     asked.note(SUMMARY, "has its summary, but is busy", line)
@@ -45,40 +46,48 @@ def by_summary(index: Index, asked: Asked) -> Decision | None:
 
 
 def by_quote(index: Index, asked: Asked) -> Decision | None:
-    """E5: a title, tags or a summary: it quotes what exactly one conversation began with, or was answered last."""
+    """E5: a title, tags or a summary: it quotes what exactly one conversation began with, or was answered."""
     if not asked.aside or asked.transcript.answers:
         return None
     quotable = index.quotable()
-    if not len(quotable):
+    if not (len(quotable) or len(index.words)):
         return None
     found: dict[str, Lineage] = {}
     most = 0
-    for pair in quotable.known(pairs_of(asked.text)):
-        for line in quotable.get(pair, _ALIKE):
+    pairs = pairs_of(asked.text)
+    lines = [line for pair in quotable.known(pairs) for line in quotable.get(pair, _ALIKE)]
+    lines += [line for pair in index.words.known(pairs) for line in index.words.get(pair, _ALIKE)]
+    for line in lines:
+        if line.label not in found:
             much = _quoted(line, asked) if asked.may(line) else 0
             if not much or much < most:
                 continue
             if much > most:
                 most = much
                 found.clear()
-            found.setdefault(line.label, line)
-    if len(found) > 1 and not (found := _untitled(found, asked)):
-        return None
-    if not found:
+            found[line.label] = line
+    if most < _ASKED_COUNTS:
+        found = _untitled(found, asked)
+    if len(found) != 1:
+        if found:
+            asked.note(SIDE, f"quotes {len(found)} conversations")
         return None
     line = next(iter(found.values()))
-    asked.note(SIDE, "quotes its opener or its latest answer", line)
+    asked.note(SIDE, "quotes its opener or its answers", line)
     return Decision(SIDE, line, side=True)
 
 
 def _untitled(found: dict[str, Lineage], asked: Asked) -> dict[str, Lineage]:
-    """Of conversations that began alike: the latest that has just begun and of which nobody has spoken yet."""
-    fresh = [line for line in found.values() if not line.titled and asked.now - line.began_at <= BEGINNING_MS]
-    if not fresh:
-        asked.note(SIDE, f"quotes the opener of {len(found)} conversations")
-        return {}
-    line = max(fresh, key=lambda line: line.began_at)
-    return {line.label: line}
+    """Of conversations that began alike: those that nobody asked the same about; of several, the latest beginning."""
+    same, now = hash(asked.text), asked.now
+    left = {
+        label: line for label, line in found.items() if same not in line.asides or now - line.began_at > BEGINNING_MS
+    }
+    fresh = [line for line in left.values() if now - line.began_at <= BEGINNING_MS]
+    if len(left) > 1 and fresh:
+        line = max(fresh, key=lambda line: line.began_at)
+        return {line.label: line}
+    return left
 
 
 def _quoted(line: Lineage, asked: Asked) -> int:
@@ -87,15 +96,24 @@ def _quoted(line: Lineage, asked: Asked) -> int:
     Two people who ask the same are two conversations; what asks about a conversation is made in another manner: without
     the tools that the conversation has, or with an instruction before the quote.
     """
-    text, opener, said = asked.text, line.opener_text, line.said_text
-    much = _ANSWER_COUNTS + len(said) if said and said in text else 0
-    at = text.find(opener) if len(opener) >= SHORTEST_OPENER and asked.now - line.seen_at <= RECENT_MS else -1
-    if at >= 0:
-        longer = len(text) > len(opener) and len(opener) < OPENER_LENGTH
-        fewer = line.tools and not asked.facts.tools
-        if fewer or at >= _INSTRUCTION or (longer and line.stream and not asked.facts.stream):
-            much += len(opener)
+    text = asked.text
+    much = sum(_ANSWER_COUNTS + len(said) for said in line.snippets if said in text)
+    if asked.now - line.seen_at <= RECENT_MS:
+        if len(line.opener_text) >= SHORTEST_OPENER and _wraps(line.opener_text, line, asked):
+            much += len(line.opener_text)
+        if len(line.asked_text) >= TELLING and _wraps(line.asked_text, line, asked):
+            much += _ASKED_COUNTS + len(line.asked_text)
     return much
+
+
+def _wraps(quote: str, line: Lineage, asked: Asked) -> bool:
+    """Is this quoted in another manner than it was said in?"""
+    at = asked.text.find(quote)
+    if at < 0:
+        return False
+    longer = len(asked.text) > len(quote) and len(quote) < OPENER_LENGTH
+    fewer = line.tools and not asked.facts.tools
+    return fewer or at >= _INSTRUCTION or (longer and line.stream and not asked.facts.stream)
 
 
 def by_aside(index: Index, asked: Asked) -> Decision | None:
@@ -115,7 +133,7 @@ def by_aside(index: Index, asked: Asked) -> Decision | None:
             if not asked.may(line) or index.current.get(line.label) is not line:
                 continue
             asked.note(SIDE, "began with a side call that quotes this", line)
-            return Decision(NEW, label=line.label)
+            return Decision(NEW, label=line.label, asides=(hash(text),))
     return None
 
 
@@ -143,7 +161,10 @@ def by_opener(index: Index, asked: Asked) -> Decision | None:
 
 
 def by_cohort(index: Index, asked: Asked) -> Decision | None:
-    """E7: the only conversation of the cohort, when it is idle and waits for no tool."""
+    """E7: the only conversation of the cohort, when it is idle and waits for no tool.
+
+    A side call waits for nobody, nor does a conversation wait for its own title.
+    """
     if asked.cohort is None:
         return None
     lines = index.cohorts.get(asked.cohort)
@@ -153,8 +174,13 @@ def by_cohort(index: Index, asked: Asked) -> Decision | None:
             asked.note(COHORT, f"the cohort has {len(labels)} conversations")
         return None
     line = max(lines, key=lambda line: line.seen_at)
-    if any(each.in_flight for each in lines) or line.finish in WAITING:
+    side = asked.aside and line.tools and not asked.facts.tools
+    begins = asked.facts.tools and not line.tools and any(line is aside for aside, _ in index.asides)
+    if begins and asked.now - line.began_at <= BEGINNING_MS:
+        asked.note(COHORT, "had nothing but a side call so far", line)
+        return Decision(COHORT, label=line.label)
+    if not side and (any(each.in_flight for each in lines) or line.finish in WAITING):
         asked.note(COHORT, "is alone in its cohort, but busy or waiting for a tool", line)
         return None
     asked.note(COHORT, "is alone in its cohort", line)
-    return Decision(COHORT, line, side=asked.aside and line.tools and not asked.facts.tools)
+    return Decision(COHORT, line, side=side)

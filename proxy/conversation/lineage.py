@@ -23,7 +23,8 @@ class Lineage:
     ``length`` counts its messages; ``points`` has the hashes of the latest of them, ``offset`` were forgotten.
     ``request`` is the hash of all up to the latest request, ``full`` of all with its answer, once that was read.
     ``first``: so many messages came before the first answer that we relayed. ``latest`` marks the latest answer,
-    ``aside`` that of a side call. ``owned``: a client's own id named the conversation. ``failed_at``: when its latest
+    ``aside`` that of a side call; ``asides`` tell the latest side calls apart. ``snippets`` are the beginnings of its
+    latest answers. ``owned``: a client's own id named the conversation. ``failed_at``: when its latest
     request got no whole answer, 0 else. Instants are unix ms.
     """
 
@@ -47,9 +48,11 @@ class Lineage:
     opener_raw: str = field(default="", repr=False)
     opener_text: str = field(default="", repr=False)
     opener_word: Pair = field(default=("", ""), repr=False)
-    said_text: str = field(default="", repr=False)
-    said_word: Pair = field(default=("", ""), repr=False)
+    asked_raw: str = field(default="", repr=False)
+    asked_text: str = field(default="", repr=False)
+    asked_word: Pair = field(default=("", ""), repr=False)
     snippets: list[str] = field(default_factory=list, repr=False)
+    asides: tuple[int, ...] = ()
     tools: bool = False
     stream: bool = False
     manner: int = 0
@@ -58,7 +61,6 @@ class Lineage:
     seen_at: int = 0
     failed_at: int = 0
     thin: bool = False
-    titled: bool = False
     changed: bool = True
     row: int = 0
     decided: tuple[tuple[str, str, str | None], ...] = ()

@@ -17,19 +17,23 @@ ROTATIONS: Final = 3
 _WATCHES = 8192
 _STREAKS = 1024
 
+Field = tuple[str, str, int]  # of a scope, a field, as one client sends it
+
 
 @dataclass(slots=True, eq=False)
 class Watch:
     """What was seen under one owner id. ``label`` is the one the id makes.
 
     ``key`` tells the latest opener, ``openers`` those that had nothing to do with each other and when they came.
-    ``alias`` is the label of the conversation that the id turned out to continue. ``demoted``: it is a cohort now.
+    ``client`` tells its client apart from others, ``repeated``: the id came more than once. ``alias`` is the label of the conversation that the id turned out to continue. ``demoted``: it is a cohort now.
     """
 
     label: str
     scope: str
     key: int = 0
     openers: dict[int, int] = field(default_factory=dict)
+    client: int = 0
+    repeated: bool = False
     alias: str | None = None
     demoted: bool = False
     committed: bool = False
@@ -65,8 +69,9 @@ class Probation:
     def __init__(self) -> None:
         self._watches: OrderedDict[str, Watch] = OrderedDict()
         self._aliases: dict[str, list[Watch]] = {}
-        self._streaks: dict[tuple[str, str], int] = {}
-        self._unread: dict[tuple[str, str], int] = {}
+        self._streaks: dict[Field, int] = {}
+        self._unread: dict[Field, int] = {}
+        self._proven: dict[Field, None] = {}  # with values that came more than once
         self.notes: list[Note] = []
 
     def of(self, label: str) -> Watch | None:
@@ -76,18 +81,16 @@ class Probation:
             self._watches.move_to_end(label)
         return watch
 
-    def begin(self, label: str, scope: str) -> Watch:
+    def begin(self, label: str, scope: str, client: int) -> Watch:
         """An id that was not seen before."""
-        watch = self._watches[label] = Watch(label, scope)
+        watch = self._watches[label] = Watch(label, scope, client=client)
         if len(self._watches) > _WATCHES:
             self._cut(self._watches.popitem(last=False)[1])
         return watch
 
-    def unread(self, scope: str, signal: str, now: int) -> bool:
-        """Is this field no longer read, because it has another value with every request?"""
-        if not self._unread:
-            return False
-        until = self._unread.get((scope, signal))
+    def unread(self, scope: str, signal: str, client: int, now: int) -> bool:
+        """Is this client's field no longer read, because it has another value with every request?"""
+        until = self._unread.get((scope, signal, client))
         return until is not None and now < until
 
     def repeated(self, watch: Watch, signal: str) -> None:
@@ -95,8 +98,13 @@ class Probation:
 
         Other ids that turned out to continue the same conversation name conversations of their own from now on.
         """
-        if self._streaks:
-            self._streaks.pop((watch.scope, signal), None)
+        if not watch.repeated:
+            watch.repeated = True
+            field = watch.scope, signal, watch.client
+            self._streaks.pop(field, None)
+            if len(self._proven) >= _STREAKS:
+                self._proven.clear()
+            self._proven[field] = None
         for other in self._aliases.pop(watch.label, ()) if self._aliases else ():
             other.alias = None
 
@@ -104,14 +112,17 @@ class Probation:
         """A new value continues a conversation that was known before."""
         watch.alias = label
         self._aliases.setdefault(label, []).append(watch)
-        streak = self._streaks.get((watch.scope, signal), 0) + 1
+        field = watch.scope, signal, watch.client
+        if field in self._proven:
+            return
+        streak = self._streaks.get(field, 0) + 1
         if len(self._streaks) >= _STREAKS:
             self._streaks.clear()
-        self._streaks[watch.scope, signal] = streak
+        self._streaks[field] = streak
         if streak >= ROTATIONS:
-            del self._streaks[watch.scope, signal]
-            self._unread[watch.scope, signal] = now + DAY_MS
+            del self._streaks[field]
             self._unread = {key: until for key, until in self._unread.items() if until > now}
+            self._unread[field] = now + DAY_MS
             self.notes.append(Note("rotating_id", {"signal": signal, "conversation": label}))
 
     def demote(self, watch: Watch, signal: str) -> None:

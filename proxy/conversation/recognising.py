@@ -66,11 +66,11 @@ class Recogniser:
         self, watch: Watch | str, reading: Reading, scope: str, facts: BodyFacts | None, now: int
     ) -> Recognised | None:
         """An id that is new (its label) or in doubt; None when nothing is said that would tell more than the id."""
-        if self.probation.unread(scope, reading.signal, now):
-            return self._by_content(reading, scope, facts, now, None)
         asked = self.evidence.ask(facts, None, now, retry=reading.retry)
         if asked is None:
             return None
+        if self.probation.unread(scope, reading.signal, asked.content.client(), now):
+            return self._by_content(reading, scope, facts, now, None)
         if isinstance(watch, str):
             return self._first(reading, scope, asked, watch)
         if watch.demoted:
@@ -81,7 +81,7 @@ class Recogniser:
 
     def _first(self, reading: Reading, scope: str, asked: Asked, label: str) -> Recognised:
         """An id that was not seen before: perhaps another name of a conversation that was."""
-        watch = self.probation.begin(label, scope)
+        watch = self.probation.begin(label, scope, asked.content.client())
         decision = self.evidence.decide(asked, scope)
         line = decision.line
         if (
