@@ -25,7 +25,8 @@ class Watch:
     """What was seen under one owner id. ``label`` is the one the id makes.
 
     ``key`` tells the latest opener, ``openers`` those that had nothing to do with each other and when they came.
-    ``client`` tells its client apart from others, ``repeated``: the id came more than once. ``alias`` is the label of the conversation that the id turned out to continue. ``demoted``: it is a cohort now.
+    ``client`` tells its client apart from others, ``repeated``: the id came more than once. ``alias`` is the label of
+    the conversation that the id turned out to continue. ``demoted``: it is a cohort now.
     """
 
     label: str

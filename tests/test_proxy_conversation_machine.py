@@ -1,0 +1,118 @@
+"""Live conversations with one opener, interleaved in any order: forks, aborts, edits, retries, compactions, side calls.
+
+Two that both go on since they parted never share a label. (Before that nothing tells them apart, and a swap harms
+nobody; and a copy keeps the label of an original that rests.)
+"""
+
+from itertools import combinations, groupby
+
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, invariant, rule
+
+from tests.fakes.talk import Talk, assistant, label, user
+
+OPENERS = ("hi", "Please look at the parser and find out why it fails.", "yes")
+ANSWERS = ("Hello!", "Done.", "I looked at all of it, and found nothing that would be wrong with it.")
+LATER = ("go on", "yes", "Please write a test for that, too.")
+
+
+class Chat:
+    """What one client knows: its messages, and what each of its requests was taken for, and when."""
+
+    def __init__(self, messages):
+        self.messages = messages
+        self.asks = []
+
+    def apart(self, other):
+        """Its requests that the other could not have sent: (when, label)."""
+        return [(at, label) for at, label, messages in self.asks if messages != other.messages[: len(messages)]]
+
+
+class Conversations(RuleBasedStateMachine):
+    chats = Bundle("chats")
+    running = Bundle("running")
+
+    def __init__(self):
+        super().__init__()
+        self.talk = Talk(max_count=50)
+        self.known = []
+        self.count = 0
+
+    def unlike(self, what):
+        self.count += 1
+        return f"{what} number {self.count} that nobody else has said in all of this."
+
+    def chat(self, messages):
+        made = Chat(messages)
+        self.known.append(made)
+        return made
+
+    def asked(self, chat):
+        resolved = self.talk.ask(list(chat.messages))
+        chat.asks.append((self.talk.now, label(resolved), list(chat.messages)))
+        return resolved
+
+    @rule(target=running, opener=st.sampled_from(OPENERS))
+    def begin(self, opener):
+        chat = self.chat([user(opener)])
+        return chat, self.asked(chat)
+
+    @rule(target=chats, pair=consumes(running), answer=st.sampled_from(ANSWERS), own=st.booleans())
+    def end(self, pair, answer, own):
+        chat, resolved = pair
+        text = self.unlike("An answer") if own else answer
+        self.talk.answer(resolved, text)
+        chat.messages.append(assistant(text))
+        return chat
+
+    @rule(target=running, pair=consumes(running), part=st.integers(0, 20))
+    def abort_and_ask_again(self, pair, part):
+        chat, resolved = pair
+        text = self.unlike("A long answer")[:part]
+        self.talk.answer(resolved, text, complete=False)
+        return chat, self.asked(chat)
+
+    @rule(target=running, chat=consumes(chats), text=st.sampled_from(LATER), own=st.booleans())
+    def go_on(self, chat, text, own):
+        chat.messages.append(user(self.unlike("A question") if own else text))
+        return chat, self.asked(chat)
+
+    @rule(target=running, chat=chats)
+    def fork(self, chat):
+        copy = self.chat([*chat.messages, user(self.unlike("A question of the fork"))])
+        return copy, self.asked(copy)
+
+    @rule(target=running, chat=consumes(chats))
+    def edit(self, chat):
+        chat.messages[-2:] = [user(self.unlike("An edited question"))]
+        return chat, self.asked(chat)
+
+    @rule(target=running, chat=consumes(chats))
+    def compact(self, chat):
+        summary = self.unlike("A summary") * 5
+        resolved = self.talk.ask([*chat.messages, user("Summarise this, please, for a successor.")])
+        self.talk.answer(resolved, summary)
+        chat.messages = [user(f"This goes on from an earlier session:\n{summary}")]
+        return chat, self.asked(chat)
+
+    @rule(chat=chats)
+    def title(self, chat):
+        asked = [user(f"Generate a title for this conversation:\n\n{chat.messages[0]['content']}")]
+        self.talk.turn(asked, "A title", tools=False)
+
+    @invariant()
+    def nobody_shares_a_label_after_both_went_on(self):
+        for one, other in combinations(self.known, 2):
+            asks = sorted([(*ask, 0) for ask in one.apart(other)] + [(*ask, 1) for ask in other.apart(one)])
+            turns = [list(asks) for _, asks in groupby(asks, key=lambda ask: ask[2])]
+            if len(turns) >= 4:
+                assert turns[-1][-1][1] != turns[-2][-1][1]
+
+    @invariant()
+    def what_is_remembered_is_bounded(self):
+        assert len(self.talk.evidence) <= self.talk.evidence.most + len(self.known)
+
+
+TestConversations = Conversations.TestCase
+TestConversations.settings = settings(max_examples=150, stateful_step_count=40, deadline=None)
