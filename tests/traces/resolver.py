@@ -2,11 +2,10 @@
 
 from typing import Any
 
-from proxy.conversation.answer import Answer, ToolCall
-from proxy.conversation.evidence import Evidence
-
 from config.settings import Settings
 from proxy.conversation import body, ids
+from proxy.conversation.answer import Answer, ToolCall
+from proxy.conversation.evidence import Evidence
 from proxy.conversation.registry import Registry
 from proxy.conversation.rules import NO_RULES
 from proxy.conversation.scopes import scope_of
