@@ -83,6 +83,17 @@ class Conversations(RuleBasedStateMachine):
         copy = self.chat([*chat.messages, user(self.unlike("A question of the fork"))])
         return copy, self.asked(copy)
 
+    @rule(target=chats, chat=chats, turns=st.integers(2, 3))
+    def take_turns_with_a_copy(self, chat, turns):
+        copy = self.chat(list(chat.messages))
+        for _ in range(turns):
+            for one in (copy, chat):
+                one.messages.append(user(self.unlike("A question")))
+                text = self.unlike("An answer")
+                self.talk.answer(self.asked(one), text)
+                one.messages.append(assistant(text))
+        return copy
+
     @rule(target=running, chat=consumes(chats))
     def edit(self, chat):
         chat.messages[-2:] = [user(self.unlike("An edited question"))]
@@ -115,4 +126,4 @@ class Conversations(RuleBasedStateMachine):
 
 
 TestConversations = Conversations.TestCase
-TestConversations.settings = settings(max_examples=150, stateful_step_count=40, deadline=None)
+TestConversations.settings = settings(max_examples=60, stateful_step_count=40, deadline=None)

@@ -64,13 +64,12 @@ class Prefixes:
         """The longest remembered beginning of this body, and the hashes of its own beginnings, chunk by chunk."""
         if len(data) < SMALLEST or hash(data[:_GATE]) not in self._gates:
             return None
-        with memoryview(data) as view:
-            chains = _chains(view, len(data), [])
-            for count in range(len(chains), 0, -1):
-                for known in self._kept.get(chains[count - 1], ()):
-                    if known.end <= len(data) and hash(view[count * CHUNK : known.end]) == known.rest:
-                        self._kept.move_to_end(known.chain)
-                        return known, chains
+        chains = _chains(data, len(data), [])
+        for count in range(len(chains), 0, -1):
+            for known in self._kept.get(chains[count - 1], ()):
+                if known.end <= len(data) and hash(data[count * CHUNK : known.end]) == known.rest:
+                    self._kept.move_to_end(known.chain)
+                    return known, chains
         return None
 
     def remember(
@@ -92,9 +91,8 @@ class Prefixes:
         count = end // CHUNK
         if not count:
             return
-        with memoryview(data) as view:
-            chain = _chains(view, end, chains)[count - 1]
-            rest = hash(view[count * CHUNK : end])
+        chain = _chains(data, end, chains)[count - 1]
+        rest = hash(data[count * CHUNK : end])
         self._keep(
             hash(data[:_GATE]), Known(name, start, end, rest, transcript, counted, opener_key, system_key, chain)
         )
@@ -121,11 +119,14 @@ def _size(known: Known) -> int:
     return 512 + 8 * (len(transcript.points) + len(transcript.marks) + len(transcript.ids))
 
 
-def _chains(view: memoryview, upto: int, chains: list[int]) -> list[int]:
-    """For every whole chunk the hash of everything up to its end; ``chains`` are the first of them."""
+def _chains(data: bytes, upto: int, chains: list[int]) -> list[int]:
+    """For every whole chunk the hash of everything up to its end; ``chains`` are the first of them.
+
+    A chunk is copied for it, in the processor's cache: a view would hash all of the data once more.
+    """
     chain = chains[-1] if chains else 0
     for end in range((len(chains) + 1) * CHUNK, upto + 1, CHUNK):
-        chain = hash((chain, hash(view[end - CHUNK : end])))
+        chain = hash((chain, hash(data[end - CHUNK : end])))
         chains.append(chain)
     return chains
 
