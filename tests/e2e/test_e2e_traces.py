@@ -11,9 +11,10 @@ from tests.traces.play import Clock, Script
 from tests.traces.report import judged
 from tests.traces.resolver import Ocpool
 from tests.traces.score import score
-from tests.traces.sockets import Line, again
+from tests.traces.sockets import Line, again, overhear
 
 CLIENT = "opencode"
+SCALE = 40  # as fast as the pauses allow that mean something to recognition
 HAPPENS = ((), (), (), (), ("compact",), ("agents",), ("edit_last",), ("fork",), ("prune",), ("switch",))
 
 
@@ -41,13 +42,14 @@ def numbered(labels: list[str]) -> list[int]:
 @pytest.mark.parametrize("with_ids", [True, False], ids=["ids present", "ids removed"])
 async def test_a_client_over_sockets(tmp_path, with_ids):
     """The same partition as when the same things are told to the resolver, in the same order; and a good one."""
-    async with street(tmp_path, settings=("probe.enabled=false",), scale=1000) as at:
+    async with street(tmp_path, settings=("probe.enabled=false",), scale=SCALE) as at:
         clock = Clock(at.clock.wall_ms())
-        line = Line(at.place.host, at.place.port, with_ids, clock)
+        line = Line(at.place.host, at.place.port, with_ids, clock, at.clock.wall_ms)
+        heard = overhear(at.daemon.registry)
         await line.play(scripts(clock))
     assert len(line.played) > 60
     assert all(one.label for one in line.played)
     found = score(judged(line.played, with_ids))
     assert found.precision >= (1 if with_ids else 0.95)
     assert found.recall >= (1 if with_ids else 0.85)
-    assert numbered([one.label for one in line.played]) == numbered(again(line, Ocpool()))
+    assert numbered([one.label for one in line.played]) == numbered(again(line, heard, Ocpool()))

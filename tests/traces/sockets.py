@@ -5,8 +5,9 @@ What happened, in the order in which it happened, can then be told to the resolv
 
 import asyncio
 import json
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 from tests.fakes.client import Client
 from tests.traces.direct import Played, Resolver
@@ -16,26 +17,47 @@ from tests.traces.wire import Wire, wire
 PATIENCE_S = 30.0
 
 
-@dataclass(slots=True)
-class Happened:
-    """A request that began, or with ``reply`` one that ended."""
+class Happened(NamedTuple):
+    """The daemon's resolver was told that a request begins or is over."""
 
     number: int
     at: int
-    sent: Wire | None = None
-    reply: Reply | None = None
+    over: bool
+
+
+def overhear(registry: Any) -> list[Happened]:
+    """What a running daemon tells its resolver from now on, in its order and with its instants."""
+    heard: list[Happened] = []
+    begun: list[Any] = []
+    resolve, done = registry.resolve, registry.done
+
+    def resolved(*given: Any) -> Any:
+        found = resolve(*given)
+        heard.append(Happened(len(begun), given[-1], over=False))
+        begun.append(found)
+        return found
+
+    def is_done(found: Any, now: int, completed: bool) -> None:
+        number = next(number for number, one in enumerate(begun) if one is found)
+        heard.append(Happened(number, now, over=True))
+        done(found, now, completed)
+
+    registry.resolve, registry.done = resolved, is_done
+    return heard
 
 
 @dataclass
 class Line:
-    """One run: every request with the label that the response carried, and the order of beginnings and ends."""
+    """One run: every request with the label that the response carried, as it was sent, and what came back."""
 
     host: str
     port: int
     with_ids: bool
     clock: Clock
+    wall_ms: Callable[[], int]
     played: list[Played] = field(default_factory=list)
-    events: list[Happened] = field(default_factory=list)
+    sent: list[Wire] = field(default_factory=list)
+    replies: dict[int, Reply] = field(default_factory=dict)
     _turn: asyncio.Lock = field(default_factory=asyncio.Lock)
 
     async def play(self, scripts: list[Script]) -> None:
@@ -70,8 +92,8 @@ class Line:
         async with await Client.open(self.host, self.port) as client:
             async with self._turn:
                 number = len(self.played)
-                self.clock.now += 10
-                self.events.append(Happened(number, self.clock.now, sent=sent))
+                self.clock.now = self.wall_ms()
+                self.sent.append(sent)
                 await client.send(_bytes(sent))
                 answer = await client.head(within=PATIENCE_S)
                 assert answer.status == 200, (answer.status, answer.head.raw)
@@ -79,23 +101,21 @@ class Line:
                 match = (answer.one(b"x-ocpool-match") or b"").decode()
                 self.played.append(Played(request, self.clock.now, label, match))
             await client.rest(answer, within=PATIENCE_S)
-        await asyncio.sleep(0)
-        reply = read(answer.data)
-        self.clock.now += 10
-        self.events.append(Happened(number, self.clock.now, reply=reply))
+        reply = self.replies[number] = read(answer.data)
+        self.clock.now = self.wall_ms()
         return reply
 
 
-def again(line: Line, resolver: Resolver) -> list[str]:
-    """Tell a resolver what happened; its labels, in the order of the requests."""
+def again(line: Line, heard: list[Happened], resolver: Resolver) -> list[str]:
+    """Tell a resolver what a daemon's was told; its labels, in the order of the requests."""
     tokens: dict[int, Any] = {}
     labels: list[str] = []
-    for event in line.events:
-        if event.sent is not None:
-            label, _, tokens[event.number] = resolver.begin(event.sent, event.at)
+    for number, at, over in heard:
+        if over:
+            resolver.end(tokens.pop(number), line.replies[number], at)
+        else:
+            label, _, tokens[number] = resolver.begin(line.sent[number], at)
             labels.append(label)
-        elif event.reply is not None:
-            resolver.end(tokens.pop(event.number), event.reply, event.at)
     return labels
 
 

@@ -12,6 +12,8 @@ from tests.traces.talk import ask
 
 _XML = re.compile(r"<(read|edit|bash|search)>\n(.*?)\n</\1>", re.DOTALL)
 
+EDITED = 200  # characters of an answer of aider's that has edits in it
+
 
 def _environment(session: Session, at: int, number: int) -> str:
     rng = Random(f"{session.label}/{number}")
@@ -196,9 +198,10 @@ class Aider(Client):
         return [*made, *now, {"role": "system", "content": "Keep to the format of the examples."}]
 
     def after_turn(self, session: Session) -> Script | None:
-        if session.rng.random() < 0.5:
-            return None
+        """A commit message, where the answer edited something: its blocks make it a long one."""
         said = session.history[-1]
+        if len(said.text) < EDITED or session.rng.random() < 0.3:
+            return None
         context = f"USER: {session.history[session.last_user()].text}\nASSISTANT: {said.text}\n"
         messages = [
             {"role": "system", "content": "You write a commit message of one line for the diffs."},
