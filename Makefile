@@ -1,7 +1,7 @@
 # make demo    see what ocpool does, offline, in half a minute
 # make test    format, lint, types, import rules, tests
 # make run     the daemon, from this checkout
-# make bench   the project's own figures
+# make bench   the project's own figures, beside a plain aiohttp proxy; ARGS=--check compares with what is committed
 # make traces  how well conversations are recognised without ids, client by client
 # make image   build the container image and try it, without Docker (root on Debian)
 # make scenarios  what routing does in every scenario, 20 seeds; writes docs/scenarios.md

@@ -1,5 +1,9 @@
-"""The obvious aiohttp reverse proxy, to compare with: ClientSession behind, StreamResponse in front."""
+"""The obvious aiohttp reverse proxy, to compare with: ClientSession behind, StreamResponse in front.
 
+python plain.py PORT UPSTREAM [CA_FILE]
+"""
+
+import ssl
 import sys
 
 from aiohttp import ClientSession, TCPConnector, web
@@ -7,11 +11,13 @@ from aiohttp import ClientSession, TCPConnector, web
 HOP_BY_HOP = {"connection", "keep-alive", "te", "transfer-encoding", "upgrade", "host"}
 
 
-async def start(upstream: str) -> web.Application:
+def proxy(upstream: str, ca_file: str | None) -> web.Application:
+    """It relays everything to ``upstream``, a URL without a path."""
     app = web.Application(client_max_size=64 * 2**20)
 
     async def session(app: web.Application):
-        async with ClientSession(connector=TCPConnector(limit=0)) as client:
+        context = ssl.create_default_context(cafile=ca_file) if ca_file is not None else True
+        async with ClientSession(connector=TCPConnector(limit=0, ssl=context), auto_decompress=False) as client:
             app["client"] = client
             yield
 
@@ -43,4 +49,5 @@ if __name__ == "__main__":
 
     warnings.simplefilter("ignore")
     uvloop.install()
-    web.run_app(start(sys.argv[2]), host="127.0.0.1", port=int(sys.argv[1]), access_log=None, print=None)
+    served = proxy(sys.argv[2], sys.argv[3] if len(sys.argv) > 3 else None)
+    web.run_app(served, host="127.0.0.1", port=int(sys.argv[1]), access_log=None, print=None)
