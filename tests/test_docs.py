@@ -177,7 +177,9 @@ def test_every_error_of_our_own_is_listed():
 
 def test_every_way_of_not_reaching_the_gateway_has_its_remedy():
     """Each code of ours that speaks of the upstream, but for the one that stands for the rest."""
-    kinds = [kind for kind in vars(errors).values() if isinstance(kind, type) and issubclass(kind, errors.UpstreamError)]
+    kinds = [
+        kind for kind in vars(errors).values() if isinstance(kind, type) and issubclass(kind, errors.UpstreamError)
+    ]
     codes = {kind.code for kind in kinds} - {errors.UpstreamError.code}
     assert codes <= set(code_spans(text("docs/troubleshooting.md")))
 
