@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from typing import Final, NamedTuple
 
-from proxy.cli.campaign.days import BURSTS, EXTENSION, OCPOOL, OFF, PLUGIN, STEADY, TEN_AT_ONCE
+from proxy.cli.campaign.days import BURSTS, EXTENSION, OCPOOL, OFF, PLUGIN, STEADY, TEN_AT_ONCE, TITLES
 from proxy.cli.campaign.figures import Figures, middle
 from proxy.cli.campaign.running import Results
 from proxy.insight.intervals import Interval, interval
@@ -53,7 +53,7 @@ def _sticky(results: Results) -> list[Claim]:
         Claim(
             "sticky",
             "p95 within 3 % of the better published policy, or better",
-            f"{_change(ratio)} against {best}",
+            f"{_change(ratio)} against {TITLES[best]}",
             ratio <= 1.03,
         ),
         Claim(
@@ -111,7 +111,7 @@ def _flips(scenario: str) -> Callable[[Results], list[Claim]]:
             Claim(
                 scenario,
                 "p95 within 10 % of the best policy that does not change its mind",
-                f"{_change(ratio)} against {best}",
+                f"{_change(ratio)} against {TITLES[best]}",
                 ratio <= 1.1,
             ),
         ]
