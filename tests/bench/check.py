@@ -38,7 +38,8 @@ async def _round(*, noisy: bool) -> Ratios:
 
 async def check(*, noisy: bool = False) -> int:
     """Measure up to three rounds, the best of which counts; returns the exit code. Once all is within, it is enough."""
-    committed, rounds = ratios.read(), []
+    committed = ratios.read()
+    rounds: list[Ratios] = []
     began = time.perf_counter()
     while len(rounds) < ROUNDS and time.perf_counter() - began < LIMIT_S - _longest(began, len(rounds)):
         rounds.append(await _round(noisy=noisy))

@@ -108,14 +108,18 @@ class Crowd:
     ) -> None:
         self._size, self._made, self._port, self._context = size, made, port, context
         self._pause_s = spread_s / size
-        self._transports: list[asyncio.BaseTransport] = []
+        self._transports: list[asyncio.Transport] = []
 
     async def __aenter__(self) -> None:
         """Open one after the other, so that paced streams do not all tick at once."""
         loop = asyncio.get_running_loop()
         for _ in range(self._size):
             transport, _client = await loop.create_connection(
-                self._made, "127.0.0.1", self._port, ssl=self._context, server_hostname=self._context and "127.0.0.1"
+                self._made,
+                "127.0.0.1",
+                self._port,
+                ssl=self._context,
+                server_hostname="127.0.0.1" if self._context else None,
             )
             self._transports.append(transport)
             if self._pause_s:
