@@ -163,7 +163,9 @@ def _starts(results: Results, scenario: str) -> str:
             shares = [one.fast_share for one in plays]
             row.append(f"{middle(shares):.1%} (worst {min(shares):.1%})" if plays else "-")
         tens = results.of(scenario, TEN_AT_ONCE, name)
-        row.append(_seconds(one.start_p95_ms for one in tens) if all(one.start_p95_ms for one in tens) else "-")
+        row.append(
+            _seconds(one.start_p95_ms for one in tens) if tens and all(one.start_p95_ms for one in tens) else "-"
+        )
         rows.append(tuple(row))
     head = ("started on a good route", "one by one", "three at once", "ten at once", "their first byte p95")
     return f"Warm-up of ocpool: {told}.\n\n{_table(head, rows)}"
