@@ -110,17 +110,17 @@ def outcome_of(daemon: Daemon, exchange: Exchange, verdict: Verdict, now: int) -
             pause_ms = _LIMIT_PAUSE_MS
     outcome = Outcome(
         verdict.blame,
-        status is not None and 200 <= status < 300 and verdict.kind in _ACCEPTED,
-        judged,
-        verdict.retires,
-        exchange.replayed,
-        refusal is not None and refusal.kind is RefusalKind.AUTH,
-        latency_ms,
-        latency,
-        _uncached(exchange.tokens),
-        exchange.bytes_in,
-        signals.endpoint if signals is not None else None,
-        pause_ms,
+        accepted=status is not None and 200 <= status < 300 and verdict.kind in _ACCEPTED,
+        judged=judged,
+        refused=verdict.retires,
+        replayed=exchange.replayed,
+        unauthorized=refusal is not None and refusal.kind is RefusalKind.AUTH,
+        latency_ms=latency_ms,
+        latency=latency,
+        uncached_tokens=_uncached(exchange.tokens),
+        request_bytes=exchange.bytes_in,
+        endpoint=signals.endpoint if signals is not None else None,
+        pause_ms=pause_ms,
     )
     return outcome if exchange.pace is None else _paced(outcome, exchange, exchange.pace)
 
