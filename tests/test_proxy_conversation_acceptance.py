@@ -53,7 +53,7 @@ def played(named):
 def test_the_same_traces_give_the_same_partition(named):
     """The ids are the truth; without them, what is said must do. (A swap of what is alike so far is none.)"""
     labels = played(named)
-    late = {who: {found for found in labels[who]} for who in labels}
+    late = {who: set(labels[who]) for who in labels}
     if named:
         assert all(len(found) == 1 for found in late.values())
     assert len(set.union(*late.values())) == 3

@@ -41,8 +41,7 @@ def encoded(messages, layout, **more):
 
 
 def read(data, prefixes=None):
-    facts = body.read([data], len(data), False, prefixes)
-    return facts
+    return body.read([data], len(data), False, prefixes)
 
 
 def facts_of(facts):
