@@ -3,6 +3,7 @@
 import json
 import random
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -92,6 +93,7 @@ def test_a_second_list_of_messages_is_left_to_the_parser():
     assert facts_of(read(doubled, prefixes)) == facts_of(read(doubled))
 
 
+@pytest.mark.slow
 def test_what_is_kept_is_bounded():
     """Whatever comes."""
     prefixes = Prefixes()

@@ -100,7 +100,7 @@ def resident():
 
 
 @pytest.mark.skipif(not os.path.exists("/proc/self/statm"), reason="asks the Linux kernel for the memory in use")
-@pytest.mark.parametrize(("most", "bound"), [(10_000, 96), (2_000, 64)])
+@pytest.mark.parametrize(("most", "bound"), [pytest.param(10_000, 96, marks=pytest.mark.slow), (2_000, 64)])
 def test_ten_thousand_conversations_keep_memory_bounded(most, bound):
     """Ten turns each: all of them whole; and at the default bound, most of them thin."""
     gc.collect()

@@ -128,10 +128,10 @@ def fill(path: Path) -> None:
 
 
 async def test_a_full_disk_keeps_the_old_file_and_traffic_flows(tmp_path):
-    """64 kB, filled to the brim; when there is room again, it is written."""
+    """512 kB, filled to the brim; when there is room again, it is written."""
     folder = tmp_path / "kept"
     path = folder / "state.json"
-    with tmpfs(folder, "64k"):
+    with tmpfs(folder, "512k"):
         async with house(tmp_path) as daemon:
             await daemon.talks_on()
             await daemon.written()
