@@ -21,7 +21,7 @@ from tests.fakes.upstream import ROUTED, play, sized
 
 ROOT_ON_LINUX = sys.platform == "linux" and os.geteuid() == 0
 
-_LOGS = frozenset({".conversations-shm", ".conversations-wal", ".usage-shm", ".usage-wal"})  # of databases in use
+DATABASES = ("state.json.conversations", "usage.sqlite3")  # the first one writes them every few seconds
 
 
 # -- the end ---------------------------------------------------------------------------------------
@@ -82,8 +82,11 @@ async def test_a_second_instance_leaves_every_file_of_the_first_as_it_was(tmp_pa
         await asyncio.sleep(1.5)
 
         def files():
-            # The archive's log is written by the first one itself, every few seconds.
-            paths = [path for path in daemon.state.parent.rglob("*") if path.is_file() and path.suffix not in _LOGS]
+            paths = [
+                path
+                for path in daemon.state.parent.rglob("*")
+                if path.is_file() and not path.name.startswith(DATABASES)
+            ]
             return {path: (path.read_bytes(), path.stat().st_mtime_ns) for path in [*paths, tmp_path / "events.jsonl"]}
 
         before = files()
