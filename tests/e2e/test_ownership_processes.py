@@ -29,7 +29,7 @@ from tests.fakes.pool import STOCK, Process, fast, probed, refused, slow, wish
 draw = random.Random(int(sys.argv[3]))
 log = os.open(sys.argv[2], os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
 now = lambda: int(time.time() * 1000)
-process = Process(Path(sys.argv[1]), now(), wait_ms=3000)
+process = Process(Path(sys.argv[1]), now(), wait_ms=3000, pool={"adaptive": False})
 routes, inventory = process.routes, process.inventory
 
 def send(start):

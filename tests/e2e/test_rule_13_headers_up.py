@@ -1,5 +1,7 @@
 """Rule 13: the upstream sees the client's end-to-end fields, the session field swapped, Host its own, nothing added."""
 
+from uuid import uuid4
+
 import pytest
 
 from tests.fakes.http1 import Fields
@@ -54,7 +56,9 @@ async def test_fields_arrive_in_order_spelling_and_number(relay: Relay, path: by
 async def test_a_bare_request_gains_nothing_but_the_session_field(relay: Relay, framing: str, path: bytes):
     relay.needs_daemon()
     case = relay.case(sized(b"ok"))
-    assert (await relay.ask(case.on(path), framing=framing)).status == 200
+    # Said before, it would be recognised: its id would be that conversation's.
+    body = b'{"model":"m","messages":[{"role":"user","content":"%b"}]}' % uuid4().hex.encode()
+    assert (await relay.ask(case.on(path), body=body, framing=framing)).status == 200
     names = sorted(name.lower() for name, _ in case.requests[0].head.fields)
     frame = b"content-length" if framing == "length" else b"transfer-encoding"
     session = [] if path == PLAIN else [H]

@@ -144,6 +144,7 @@ async def test_sessions_that_come_once_are_forgotten_and_one_that_stays_is_not(r
     case = private.case(sized(b"ok"))
     label = (await private.ask(case.on(ROUTED), session=b"the-one-that-stays")).one(b"x-ocpool-conversation")
     await _churn(private, 600)
+    await asyncio.sleep(2)  # what is loaded after the start is there by then
     before = private.daemon.rss()
     for _ in range(3):
         assert (await private.ask(case.on(ROUTED), session=b"the-one-that-stays")).one(
