@@ -19,6 +19,8 @@ _LATER = (
     "proxy.insight.exposition",
     "proxy.insight.rendering",
     "proxy.insight.stored",
+    "proxy.insight.effectiveness",
+    "proxy.insight.usage_report",
     "rich",
     "brotli",
     "backports.zstd",

@@ -102,6 +102,7 @@ async def test_the_daemon_says_the_same_and_knows_it_after_a_restart(tmp_path):
             async with client.get(url) as answer:
                 found = await answer.json()
             assert (answer.status, found["decisions"]["switched"]) == (200, 1)
+            assert found["usage"] is None or found["usage"]["total"]["turns"] == 0
             async with client.get(url, params={"since": str(clock.wall_ms() + 60_000)}) as answer:
                 assert (await answer.json())["decisions"]["total"] == 0
             async with client.get(url, params={"since": "yesterday"}) as answer:

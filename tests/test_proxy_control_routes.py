@@ -65,6 +65,7 @@ def fake_daemon(**parts):
         routes=Routes(),
         registry=Registry(),
         upstream=SimpleNamespace(open=3, idle=1),
+        usage=SimpleNamespace(path=None),
         events=events,
         metrics=Metrics(),
         keeper=SimpleNamespace(problem=None),

@@ -15,6 +15,7 @@ from proxy import __version__
 from proxy.control.readings import readings
 from proxy.control.status import status, unready
 from proxy.errors import error_body
+from proxy.insight.events import RECENT
 
 Handler = Callable[[web.BaseRequest, Any], Awaitable[web.Response]]
 
@@ -92,10 +93,24 @@ async def _stats(request: web.BaseRequest, daemon: Any) -> web.Response:
         return _error(400, "bad_since", "since is an instant in unix milliseconds.")
     since, slow_ms = None if asked is None else int(asked), daemon.settings.quarantine.degrade_ms
     try:
-        found = await asyncio.to_thread(_effectiveness, path, since, slow_ms, list(daemon.events.recent))
+        found = await asyncio.to_thread(_effectiveness, path, since, slow_ms, daemon.events.last(RECENT)[::-1])
     except OSError as error:
         return _error(500, "event_log_unreadable", f"The event log cannot be read: {error.strerror}.")
-    return _json(found)
+    return _json(found | {"usage": await asyncio.to_thread(_usage, daemon.usage.path, since)})
+
+
+def _usage(path: Any, since: int | None) -> dict[str, Any] | None:
+    """Tokens and cost by provider and model; None where the file has nothing to tell."""
+    import sqlite3  # noqa: PLC0415 - seldom asked for
+
+    from proxy.insight.usage_report import report  # noqa: PLC0415
+
+    if path is None:
+        return None
+    try:
+        return report(path, ("provider", "model"), since)
+    except (OSError, sqlite3.Error):
+        return None
 
 
 def _effectiveness(path: Any, since: int | None, slow_ms: float, recent: list[Any]) -> dict[str, Any]:
@@ -138,7 +153,9 @@ PAGES: dict[str, Page] = {
     "/-/health": Page("GET", _health, "200 while the process lives"),
     "/-/ready": Page("GET", _ready, "200 when new requests are welcome, else 503 and why not"),
     "/-/status": Page("GET", _status, "everything the daemon knows; ?conversation=LABEL for one conversation"),
-    "/-/stats": Page("GET", _stats, "did routing help: decisions and what they gained; ?since=UNIX_MS for a window"),
+    "/-/stats": Page(
+        "GET", _stats, "did routing help, and what was used; ?since=UNIX_MS for a window"
+    ),
     "/-/metrics": Page("GET", _metrics, "Prometheus text"),
     "/-/repin": Page("POST", _repin, "drop the route of ?conversation=LABEL, or of all, and pick again"),
     "/-/refresh": Page("POST", _refresh, "refill the pool now"),
