@@ -164,6 +164,7 @@ class Prober:
     ) -> ProbeResult:
         head, began_ms = exchange.head, exchange.began_ms
         assert head is not None
+        paced.tap.close()
         used = tokens(paced.tap.usage)
         tps, estimated = paced.pace.tps(used.get("output"))
         said = signals.read(head.fields, self._clock.wall_ms())

@@ -30,7 +30,7 @@ def test_flags_are_settings_and_the_exit_code_is_passed_on(served):
     assert (loaded.settings.listen.host, loaded.settings.listen.port) == ("::1", 0)
     assert loaded.settings.upstream.base_url == "http://127.0.0.1:9"
     assert loaded.origins["listen.port"] == "command line"
-    assert given is control
+    assert given() is control
 
 
 def test_a_reload_reads_the_same_file_and_flags_again(served, tmp_path):

@@ -127,3 +127,15 @@ class Conversations(RuleBasedStateMachine):
 
 TestConversations = Conversations.TestCase
 TestConversations.settings = settings(max_examples=60, stateful_step_count=40, deadline=None)
+
+
+def test_a_copy_never_joins_another_conversation_whose_first_answer_is_still_waited_for():
+    """Its opener is the same, but nobody can have repeated what was not said yet."""
+    state = Conversations()
+    first = state.begin(opener=OPENERS[1])
+    chat = state.end(pair=first, answer=ANSWERS[0], own=False)
+    copy = state.take_turns_with_a_copy(chat=chat, turns=2)
+    state.begin(opener=OPENERS[1])
+    for _ in range(2):
+        state.take_turns_with_a_copy(chat=copy, turns=2)
+        state.nobody_shares_a_label_after_both_went_on()

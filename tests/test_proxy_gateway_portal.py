@@ -11,8 +11,8 @@ AWAY = b"http://portal.hotel.example/login?to=http%3A%2F%2Fopencode.ai"
 
 
 def head(status: int, kind: bytes | None = b"text/html; charset=utf-8", location: bytes | None = None) -> ResponseHead:
-    fields = [(b"Content-Type", kind)] if kind is not None else []
-    return ResponseHead(status, b"", "1.1", [*fields, *([(b"Location", location)] if location is not None else [])])
+    kinds = [b"Content-Type: " + kind] if kind is not None else []
+    return ResponseHead(status, b"", "1.1", [*kinds, *([b"Location: " + location] if location is not None else [])])
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from proxy.answers.codings import MAX_PIECE
 from proxy.conversation.answer import Answer, ToolCall
-from proxy.tap import Tap, semantic, tap_for, tokens
+from proxy.tap import FIELDS, Tap, semantic, tap_for, tokens
 from proxy.wire.head import ResponseHead, parse_response
 
 
@@ -45,7 +45,7 @@ WHOLE = {
 
 def head(status: int = 200, **fields: str) -> ResponseHead:
     lines = "".join(f"{name.replace('_', '-')}: {value}\r\n" for name, value in fields.items())
-    return parse_response(f"HTTP/1.1 {status} Y\r\n{lines}\r\n".encode(), b"POST")
+    return parse_response(f"HTTP/1.1 {status} Y\r\n{lines}\r\n".encode(), b"POST", FIELDS)
 
 
 def fed(tap: Tap | None, *pieces: bytes) -> Tap:

@@ -153,9 +153,7 @@ PAGES: dict[str, Page] = {
     "/-/health": Page("GET", _health, "200 while the process lives"),
     "/-/ready": Page("GET", _ready, "200 when new requests are welcome, else 503 and why not"),
     "/-/status": Page("GET", _status, "everything the daemon knows; ?conversation=LABEL for one conversation"),
-    "/-/stats": Page(
-        "GET", _stats, "did routing help, and what was used; ?since=UNIX_MS for a window"
-    ),
+    "/-/stats": Page("GET", _stats, "did routing help, and what was used; ?since=UNIX_MS for a window"),
     "/-/metrics": Page("GET", _metrics, "Prometheus text"),
     "/-/repin": Page("POST", _repin, "drop the route of ?conversation=LABEL, or of all, and pick again"),
     "/-/refresh": Page("POST", _refresh, "refill the pool now"),

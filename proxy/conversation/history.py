@@ -51,6 +51,8 @@ def _continued(index: Index, asked: Asked) -> Decision | None:
         if upto < count:
             for line in lines:
                 if line.full == points[upto - 1] and _proves(line, asked, lines):
+                    if _outdone(index, asked, line, upto):
+                        return None
                     return _goes_on(line, asked)
         if not asked.transcript.answers:
             continue
@@ -60,6 +62,15 @@ def _continued(index: Index, asked: Asked) -> Decision | None:
                     break  # the next turn of another conversation that was the same so far
                 return _parts(line, asked, ANSWER, f"repeats its {upto} messages", grows=True)
     return None
+
+
+def _outdone(index: Index, asked: Asked, line: Lineage, upto: int) -> bool:
+    """Is a later answer in the request another line's, which has more of the request in common than this one?"""
+    for mark in reversed(asked.transcript.marks[-_NEWEST:]):
+        lines = [other for other in index.marks.get(mark) if asked.may(other)]
+        if lines:
+            return line not in lines and any(_share(other, asked) > upto for other in lines)
+    return False
 
 
 def _others(index: Index, asked: Asked, line: Lineage, upto: int) -> bool:
@@ -75,12 +86,13 @@ def _others(index: Index, asked: Asked, line: Lineage, upto: int) -> bool:
 def _proves(line: Lineage, asked: Asked, lines: list[Lineage]) -> bool:
     """Is repeating all of a line enough? There must be an answer of ours in it.
 
-    Where its only answer was not read, a telling opener must do, and no other of the ``lines`` may have said the same.
+    Where its only answer was not read, a telling opener must do, and no other of the ``lines`` may have said the same;
+    one that is still waited for cannot have been repeated.
     """
     if line.answered or line.length > line.first:
         return True
     alone = all(other.label == line.label for other in lines)
-    return asked.transcript.answers > 0 and bool(line.last & 1) and alone
+    return asked.transcript.answers > 0 and bool(line.last & 1) and alone and not line.in_flight
 
 
 def _goes_on(line: Lineage, asked: Asked) -> Decision:
