@@ -5,7 +5,9 @@ the exception: from such a request on, the connection is aiohttp's (``pages.py``
 """
 
 import asyncio
+import contextlib
 import select
+import socket
 from typing import TYPE_CHECKING, Final, cast
 
 from proxy.arrival import HEAD_END, check_part
@@ -52,9 +54,15 @@ class ClientConnection(asyncio.Protocol):
 
     # -- the transport's callbacks ------------------------------------------------------------------
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Bound what may wait for a slow reader."""
+        """Bound what may wait for a slow reader, and hold back nothing to be sent with what follows."""
         self.transport = cast("asyncio.Transport", transport)  # uvloop's are no subclass of it
         self.transport.set_write_buffer_limits(high=WRITE_HIGH_WATER)
+        sock = transport.get_extra_info("socket")
+        if sock is not None:
+            with contextlib.suppress(OSError):  # it is gone already
+                # asyncio does so only where the protocol of the listening socket was named.
+                sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+                sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
         self._edge.clients.add(self)
 
     def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002
