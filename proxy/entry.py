@@ -15,6 +15,7 @@ from proxy.daemon import Daemon
 from proxy.errors import BadTarget, UpgradeRefused
 from proxy.gateway import paths
 from proxy.upward import Form, form_of
+from proxy.wire.head import Field, lower
 
 _OPEN_PAGES = (b"/-/health", b"/-/ready")
 _REMEMBERED: Final = 512
@@ -99,6 +100,13 @@ class Entry:
         target = self.target
         path = target.upstream.decode("latin-1")
         return ids.read_ids(self.head.fields, target.named, facts, self._daemon.rules, path)
+
+    def sized(self, length: int | None) -> list[Field]:
+        """The fields with the length of this request's body: the head is that of the first one that was like it."""
+        if length is None or length == self.head.length:
+            return self.head.fields
+        value = b"%d" % length
+        return [(name, value if lower(name) == b"content-length" else sent) for name, sent in self.head.fields]
 
     def form(self, *, rewritten: bool) -> Form | None:
         """The head that goes upstream with its blanks; None where it must be made for each request anew."""

@@ -6,7 +6,7 @@ from proxy.daemon import Daemon
 from proxy.entry import Entry
 from proxy.exchange import Exchange
 from proxy.gateway.fields import rewrite
-from proxy.wire.head import request_head
+from proxy.wire.head import Field, request_head
 
 
 def outbound_head(daemon: Daemon, exchange: Exchange, entry: Entry, length: int | None) -> bytes:
@@ -26,7 +26,7 @@ def outbound_head(daemon: Daemon, exchange: Exchange, entry: Entry, length: int 
     if form is not None:
         sole, head = form.sole, form.fill(session, length)
     else:
-        sole, head = _made(daemon, exchange, entry, session, ours=ours)
+        sole, head = _made(daemon, exchange, entry.sized(length), entry, session, ours=ours)
     exchange.rewrote = False
     if ours and start is not None:
         natural = start.wish.natural
@@ -34,11 +34,11 @@ def outbound_head(daemon: Daemon, exchange: Exchange, entry: Entry, length: int 
     return head
 
 
-def _made(
-    daemon: Daemon, exchange: Exchange, entry: Entry, session: bytes | None, *, ours: bool
+def _made(  # noqa: PLR0913, PLR0917
+    daemon: Daemon, exchange: Exchange, fields: list[Field], entry: Entry, session: bytes | None, *, ours: bool
 ) -> tuple[bytes | None, bytes]:
     """The head without a form, and the session in it where its fields are what the client's own would have been."""
-    fields, header = entry.head.fields, daemon.session_header
+    header = daemon.session_header
     own = rewrite(fields, session_header=header, session=None, parent=_nobody)
     if ours:
         sent = rewrite(fields, session_header=header, session=session, parent=partial(_parent, daemon, exchange))

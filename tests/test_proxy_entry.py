@@ -130,3 +130,11 @@ def test_callers_are_told_apart_and_the_same_one_known_again(opened: Open):
         entrance.enter(head(f"Authorization: Bearer {key}", "Content-Length: 2"))[0].scope for key in ("a", "b", "a")
     ]
     assert scopes[0] == scopes[2] != scopes[1]
+
+
+def test_a_remembered_head_goes_up_with_the_length_of_each_body(opened: Open):
+    """Also where no form can be had of it, because its parent's id depends on the request."""
+    entrance = Entrance(opened())
+    for length in (12, 3456, 7):
+        entry, found = entrance.enter(head("x-parent-session-id: a-parent-of-it-0001", f"Content-Length: {length}"))
+        assert dict(entry.sized(found))[b"Content-Length"] == b"%d" % length
