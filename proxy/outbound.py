@@ -34,7 +34,7 @@ def outbound_head(daemon: Daemon, exchange: Exchange, entry: Entry, length: int 
     return head
 
 
-def _made(  # noqa: PLR0913, PLR0917
+def _made(
     daemon: Daemon, exchange: Exchange, fields: list[Field], entry: Entry, session: bytes | None, *, ours: bool
 ) -> tuple[bytes | None, bytes]:
     """The head without a form, and the session in it where its fields are what the client's own would have been."""
