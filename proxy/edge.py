@@ -63,6 +63,7 @@ class Edge:
         """Serve one request, whose head is complete; ``rest`` is what came behind it. Never raises."""
         daemon = self.daemon
         entry: Entry | None = None
+        length: int | None = None
         try:
             entry, length = self._entrance.enter(head)
             if not entry.admitted:
@@ -71,18 +72,18 @@ class Edge:
                 self.pages().take(client, head + rest)
                 return
             if entry.preflight:
-                client.body(Incoming(daemon.buffers, length, chunked=entry.head.chunked), rest)
+                keep = self._put_by(client, entry, length, rest)
                 client.write(preflight_answer(entry))
-                client.done(keep=client.incoming is None and entry.head.keep_alive and not daemon.stopping)
+                client.done(keep=keep and not daemon.stopping)
                 return
             if daemon.stopping:
                 raise Stopping("ocpool is shutting down. Try again in a moment.")
         except ProxyError as error:
-            self._turn_away(client, error, entry, rest)
+            self._turn_away(client, error, entry, length, rest)
             return
         except Exception as exc:  # noqa: BLE001  (whatever it is, the client must not hang and nothing may leak)
             daemon.trouble("request_failed", exc)
-            self._turn_away(client, ProxyError(FAILED), entry, rest)
+            self._turn_away(client, ProxyError(FAILED), entry, length, rest)
             return
         self._count += 1
         self.relaying.add(client)
@@ -90,16 +91,22 @@ class Edge:
         client.relay = relay = Relay(self, client, entry, length, self._count)
         relay.begin(rest)
 
-    def _turn_away(self, client: ClientConnection, error: ProxyError, entry: Entry | None, rest: bytes) -> None:
+    def _turn_away(
+        self, client: ClientConnection, error: ProxyError, entry: Entry | None, length: int | None, rest: bytes
+    ) -> None:
         """Refuse a request before it is one; its body is read if it lies here, or its connection ends."""
         keep = False
         if entry is not None:
             try:
-                client.body(Incoming(self.daemon.buffers, entry.head.length, chunked=entry.head.chunked), rest)
-                keep = client.incoming is None and entry.head.keep_alive
+                keep = self._put_by(client, entry, length, rest)
             except ProxyError:
                 client.incoming = None
         client.done(keep=self.refuse(client, error, entry, keep=keep))
+
+    def _put_by(self, client: ClientConnection, entry: Entry, length: int | None, rest: bytes) -> bool:
+        """Tell a body that nobody wants from what follows it. True: all of it is here, and the connection may stay."""
+        client.body(Incoming(self.daemon.buffers, length, chunked=entry.head.chunked), rest)
+        return client.incoming is None and entry.head.keep_alive
 
     def refuse(self, client: ClientConnection, error: ProxyError, entry: Entry | None, *, keep: bool) -> bool:
         """Answer with an error of ours. Returns whether the connection can be used again."""

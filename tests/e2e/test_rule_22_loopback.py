@@ -144,3 +144,16 @@ async def test_an_open_address_is_served_with_a_token_or_when_insisted_upon(rela
         async with await relay.connect() as client:
             reply = await client.ask(request(b"/-/health", method=b"GET", framing="none"), "GET")
         assert reply.status == 200
+
+
+async def test_bodies_of_what_is_refused_are_never_read_as_requests(relay: Relay):
+    """Two refused heads that differ in their lengths alone, and a good request behind them on one connection."""
+    relay.needs_daemon()
+    case = relay.case(sized(b"ok"))
+    evil = [(b"Origin", b"https://evil.example")]
+    async with await relay.connect() as client:
+        for size in (5, 5_000, 50):
+            reply = await client.ask(request(case.on(ROUTED), fields=evil, body=b"x" * size))
+            assert (reply.status, json.loads(reply.data)["error"]["code"]) == (403, "forbidden")
+        assert (await client.ask(request(case.on(ROUTED)))).data == b"ok"
+    assert len(case.requests) == 1
