@@ -135,7 +135,7 @@ class ClientConnection(asyncio.Protocol):
         except ProxyError as error:
             self.incoming = None
             if relay is not None:
-                relay.spoilt(error)
+                relay.refuse(error)
             return
         if incoming.arrived:
             self.incoming = None

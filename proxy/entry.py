@@ -25,7 +25,10 @@ _LONGEST_LENGTH: Final = 12
 
 
 class Entry:
-    """One head. ``admitted``: it was let in. ``origin`` is the page of ``listen.allowed_origins`` that asks."""
+    """One head, of all requests that have it but for their length; the length in ``head`` is the first one's.
+
+    ``admitted``: it was let in. ``origin`` is the page of ``listen.allowed_origins`` that asks.
+    """
 
     __slots__ = (
         "_daemon",
@@ -103,7 +106,7 @@ class Entry:
 
     def sized(self, length: int | None) -> list[Field]:
         """The fields with the length of this request's body: the head is that of the first one that was like it."""
-        if length is None or length == self.head.length:
+        if length is None:
             return self.head.fields
         value = b"%d" % length
         return [(name, value if lower(name) == b"content-length" else sent) for name, sent in self.head.fields]

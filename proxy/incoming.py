@@ -64,7 +64,7 @@ class Incoming:
     @property
     def at_once(self) -> bool:
         """Is it here whole, and small enough to be written in one go without holding up the event loop?"""
-        return self.arrived and self.kept and self.size <= AT_ONCE_BYTES
+        return self.complete and self.size <= AT_ONCE_BYTES
 
     def gather(self, limit: int, length: int | None) -> None:
         """Keep what comes, up to ``limit`` bytes and as far as the memory for bodies allows.

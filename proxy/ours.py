@@ -32,7 +32,7 @@ def error_answer(error: ProxyError, method: bytes, extra: Sequence[Field] = (), 
         b"HTTP/1.1 %d %b\r\nContent-Type: application/json\r\nContent-Length: %d\r\n"
         % (error.status, _REASONS.get(error.status, b"Error"), len(body))
     ]
-    lines += [b"%b: %b\r\n" % field for field in extra]
+    lines += [field_line(*field) for field in extra]
     if error.status == 426:
         lines.append(b"Upgrade: HTTP/1.1\r\n")
     if close:
@@ -55,7 +55,7 @@ def preflight_answer(entry: Entry) -> bytes:
 
 def added_fields(daemon: Daemon, exchange: Exchange, origin: bytes | None) -> bytes:
     """The fields that ocpool adds to an answer, and no others, as they stand in its head."""
-    allowed = b"".join(field_line(*field) for field in allow_origin(origin)) if origin is not None else b""
+    allowed = b"".join(field_line(*field) for field in allow_origin(origin))
     if not daemon.expose or exchange.start is None or exchange.resolved is None:
         return allowed
     return allowed + b"x-ocpool-conversation: %b\r\nx-ocpool-match: %b\r\nx-ocpool-route: %b\r\n" % (

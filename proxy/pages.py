@@ -31,7 +31,7 @@ class PageConnection(web.RequestHandler):
     ) -> web.StreamResponse:
         """Answer what the parser refused, or what nobody caught, without repeating any of it."""
         error = ProxyError(FAILED) if status >= 500 else BadRequest("The request is not valid HTTP/1.1.")
-        answer = web.Response(status=error.status, body=error.body(), content_type="application/json")
+        answer = _error(error)
         answer.force_close()
         self.close()
         return answer
@@ -41,13 +41,12 @@ class PageConnection(web.RequestHandler):
 
 
 class Pages:
-    """Serves the pages on connections that are handed over. ``open`` are those that have not ended."""
+    """Serves the pages on connections that are handed over."""
 
     def __init__(self, daemon: Daemon, control: Control) -> None:
         self._daemon = daemon
         self._control = control
         self._server = web.Server(self._handle, handler_cancellation=True, access_log=None)
-        self.serving = 0
 
     def take(self, client: ClientConnection, data: bytes) -> None:
         """Make a connection aiohttp's, from the request on whose first bytes are here."""
@@ -60,14 +59,11 @@ class Pages:
         connection.data_received(data)
 
     async def _handle(self, request: web.BaseRequest) -> web.StreamResponse:
-        self.serving += 1
         try:
             answer = await self._control(request, self._daemon)
         except Exception as exc:  # noqa: BLE001  (whatever it is, the client must not hang and nothing may leak)
             self._daemon.trouble("page_failed", exc)
-            answer = web.Response(status=500, body=ProxyError(FAILED).body(), content_type="application/json")
-        finally:
-            self.serving -= 1
+            answer = _error(ProxyError(FAILED))
         if not answer.prepared:
             answer.force_close()  # the guard looks at the first request of a connection
         return answer
@@ -76,3 +72,7 @@ class Pages:
         """End what is left."""
         for connection in list(self._server.connections):
             connection.force_close()
+
+
+def _error(error: ProxyError) -> web.Response:
+    return web.Response(status=error.status, body=error.body(), content_type="application/json")

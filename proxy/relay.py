@@ -13,7 +13,7 @@ from proxy import forward
 from proxy.attempts import Attempts
 from proxy.client import ClientConnection
 from proxy.entry import Entry
-from proxy.errors import BadRequest, ProxyError
+from proxy.errors import ProxyError
 from proxy.pour import Ended
 
 if TYPE_CHECKING:
@@ -64,10 +64,6 @@ class Relay(Attempts):
             self.refuse(error)
         except Exception as exc:  # noqa: BLE001
             self.crash(exc)
-
-    def spoilt(self, error: ProxyError) -> None:
-        """The body cannot be taken any further."""
-        self.refuse(error)
 
     def gone(self) -> None:
         """The client left. An answer that was over already stays over."""
@@ -123,9 +119,8 @@ class Relay(Attempts):
             self.client.abort()
             self.finish(keep=False)
             return
-        keep = self.entry.head.keep_alive and self.incoming.arrived and not isinstance(error, BadRequest)
-        keep = self._edge.refuse(self.client, error, self.entry, keep=keep)
-        self.finish(keep=keep)
+        keep = self.entry.head.keep_alive and self.incoming.arrived
+        self.finish(keep=self._edge.refuse(self.client, error, self.entry, keep=keep))
 
     def finish(self, *, keep: bool, close: bool = True) -> None:
         """The request is over: everything is given back, and the client's connection goes on or ends.

@@ -1,6 +1,6 @@
 """What happens when a request is over: the pool, the registry, the metrics and the event log are told, once.
 
-It runs in the task's ``finally``: it never raises and never waits.
+It runs when the answer has been written: it never raises and never waits.
 """
 
 from dataclasses import replace

@@ -1,7 +1,6 @@
 """`ocpool events`, as a user sees it."""
 
 import json
-import os
 import signal
 import subprocess
 import sys
@@ -20,12 +19,8 @@ NOW = int(time.time() * 1000)
 
 
 @pytest.fixture
-def path(tmp_path, monkeypatch):
-    for name in [name for name in os.environ if "OCPOOL" in name]:
-        monkeypatch.delenv(name)
-    monkeypatch.setenv("STATE_DIRECTORY", str(tmp_path))
-    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
-    return tmp_path / "events.jsonl"
+def path(settled_here):
+    return settled_here / "events.jsonl"
 
 
 def write(path, *events, max_bytes=0):

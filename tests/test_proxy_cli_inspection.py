@@ -1,7 +1,6 @@
 """The state file as `ocpool inspect` shows it."""
 
 import json
-import os
 import time
 
 import pytest
@@ -38,12 +37,8 @@ def document(**changes):
 
 
 @pytest.fixture
-def path(tmp_path, monkeypatch):
-    for name in [name for name in os.environ if "OCPOOL" in name]:
-        monkeypatch.delenv(name)
-    monkeypatch.setenv("STATE_DIRECTORY", str(tmp_path))
-    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
-    return tmp_path / "state.json"
+def path(settled_here):
+    return settled_here / "state.json"
 
 
 def test_spares_and_bindings_are_shown_with_their_ages_and_no_full_id(path, capsys):

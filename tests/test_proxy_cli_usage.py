@@ -1,7 +1,6 @@
 """`ocpool usage`, as a user sees it."""
 
 import json
-import os
 import sqlite3
 from contextlib import closing
 
@@ -17,12 +16,8 @@ TODAY, LAST_WEEK = day_of(NOW), day_of(NOW - 7 * 86_400_000)
 
 
 @pytest.fixture
-def path(tmp_path, monkeypatch):
-    for name in [name for name in os.environ if "OCPOOL" in name]:
-        monkeypatch.delenv(name)
-    monkeypatch.setenv("STATE_DIRECTORY", str(tmp_path))
-    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
-    return tmp_path / "usage.sqlite3"
+def path(settled_here):
+    return settled_here / "usage.sqlite3"
 
 
 @pytest.fixture
