@@ -11,13 +11,13 @@ from pool.inventory import stocks_of
 from pool.lanes import Lane
 from pool.model import Binding, Source, Spare, Start, Wish
 from pool.orders import order
-from pool.parts import Parts, key_of, model_of
+from pool.parts import Parts
 from pool.policy import Policy
 
 
 def start(parts: Parts, wish: Wish, now: int) -> Start:
     """The id to send this request on."""
-    policy = parts.policy(model_of(wish))
+    policy = parts.policy(wish.judged)
     if not policy.routed:
         return Start(wish, wish.natural.value, Source.NONE, now, bound=False, first_turn=False)
     if not wish.turn or not wish.model:
@@ -36,7 +36,7 @@ def start(parts: Parts, wish: Wish, now: int) -> Start:
 
 def aside(parts: Parts, wish: Wish, now: int) -> Start:
     """A side call, or a request that is not recognised, goes where its conversation is and changes nothing."""
-    binding = parts.bindings.get(key_of(wish)) or latest(parts, wish.conversation, wish.provider)
+    binding = parts.bindings.get(wish.key) or latest(parts, wish.conversation, wish.provider)
     routed_id = wire_id(binding, wish.natural) if binding is not None else None
     if binding is None or routed_id is None:
         return Start(wish, wish.natural.value, Source.NATURAL, now, bound=False, first_turn=False)
@@ -51,7 +51,7 @@ def latest(parts: Parts, conversation: str, provider: str) -> Binding | None:
 
 def current(parts: Parts, wish: Wish, now: int) -> Binding | None:
     """The conversation's binding if it may still be used; one that may not is dropped here."""
-    binding = parts.bindings.get(key_of(wish))
+    binding = parts.bindings.get(wish.key)
     if binding is None:
         return None
     if not parts.bindings.is_alive(binding, now):
@@ -67,7 +67,7 @@ def current(parts: Parts, wish: Wish, now: int) -> Binding | None:
 def bind(parts: Parts, wish: Wish, routed_id: str, source: Source, now: int, *, spare: Spare | None = None) -> Binding:
     """Give a conversation an id of its own; what it had before must have been dropped."""
     binding = Binding(
-        key=key_of(wish),
+        key=wish.key,
         provider=wish.provider,
         model=wish.model,
         routed_id=routed_id,
@@ -97,7 +97,7 @@ def bind_natural(parts: Parts, wish: Wish, now: int) -> Binding:
 
 def routed_source(parts: Parts, wish: Wish, *, had_route: bool = False) -> Source:
     """``repin`` for an id that takes the place of an earlier routed one."""
-    again = had_route or parts.bindings.had_route(key_of(wish))
+    again = had_route or parts.bindings.had_route(wish.key)
     return Source.REPIN if again else Source.SPARE
 
 
@@ -112,7 +112,7 @@ def _begin(parts: Parts, wish: Wish, policy: Policy, now: int) -> Start:
     if inherited is not None:
         return on(wish, inherited, now)
     parts.refill.demanded(parts.stock_for(wish), now)
-    again = parts.bindings.had_route(key_of(wish))
+    again = parts.bindings.had_route(wish.key)
     spare = _first(parts, wish, policy, now, again=again) if policy.spares else None
     if spare is not None:
         binding = bind(parts, wish, spare.id, routed_source(parts, wish), now, spare=spare)
@@ -141,7 +141,7 @@ def _first(parts: Parts, wish: Wish, policy: Policy, now: int, *, again: bool) -
     sub-agent's conversation.
     """
     if policy.paced:
-        lane = parts.lanes.get(key_of(wish))
+        lane = parts.lanes.get(wish.key)
         found = lane.lease(now) if lane is not None else None
         if found is not None:
             return found
@@ -152,7 +152,7 @@ def _first(parts: Parts, wish: Wish, policy: Policy, now: int, *, again: bool) -
 
 def _doubt(parts: Parts, wish: Wish, binding: Binding, now: int) -> None:
     """A natural id that is known to be bad, and is what is left: to be left again as soon as there is another."""
-    lane = parts.lanes.get(key_of(wish))
+    lane = parts.lanes.get(wish.key)
     if lane is not None and lane.natural.bad:
         binding.marked = True
         order(parts, wish, now)
@@ -172,14 +172,14 @@ def _resume(parts: Parts, wish: Wish, binding: Binding, policy: Policy, now: int
 
 def _leave(parts: Parts, wish: Wish, binding: Binding, now: int) -> Start | None:
     """Move from a natural id that was found bad to a spare, if one is ready and it would help."""
-    if parts.faults.until(model_of(wish), now) is not None:
+    if parts.faults.until(wish.judged, now) is not None:
         return None
     spare = None
     routed_id = binding.standby
     lane = parts.lanes.of(binding.key)
     parts.refill.demanded(parts.stock_for(wish), now)
     if routed_id is None:
-        policy = parts.policy(model_of(wish))
+        policy = parts.policy(wish.judged)
         spare = lane.lease(now) or parts.inventory.take(stocks_of(wish), now, policy.ttl_ms)
         if spare is None:
             _unmoved(parts, wish, lane, policy, now)
@@ -205,7 +205,7 @@ def _unmoved(parts: Parts, wish: Wish, lane: Lane, policy: Policy, now: int) -> 
 
 def _budget(parts: Parts, wish: Wish, policy: Policy, now: int, *, first: bool) -> float:
     """How long this request may look for a fast id before it is sent."""
-    key = key_of(wish)
+    key = wish.key
     if parts.searching.get(key, 0) > now:
         return float(parts.searching[key] - now)
     pool = parts.settings.pool

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from pool.lanes import Lane
 from pool.model import Note, Spare, Wish
-from pool.parts import Parts, key_of, model_of
+from pool.parts import Parts
 from pool.told import rounded
 
 
@@ -51,7 +51,7 @@ def skip_pin(parts: Parts, wish: Wish, source: str, reason: str, best: Spare | N
 
 def counterfactual(parts: Parts, wish: Wish, lane: Lane, chosen: Chosen) -> dict[str, object]:
     """What the natural id gave beside what was chosen, and how much faster that is."""
-    policy = parts.policy(model_of(wish))
+    policy = parts.policy(wish.judged)
     gain = _ratio(chosen.tps, lane.natural_tps) if policy.paced else _ratio(lane.natural_ms, chosen.ms)
     return {
         "profile": "throughput" if policy.paced else "latency",
@@ -67,7 +67,7 @@ def counterfactual(parts: Parts, wish: Wish, lane: Lane, chosen: Chosen) -> dict
 
 
 def _decided(parts: Parts, wish: Wish) -> Lane:
-    lane = parts.lanes.of(key_of(wish))
+    lane = parts.lanes.of(wish.key)
     lane.decided = True
     return lane
 

@@ -11,18 +11,18 @@ from pool.ids import short
 from pool.inventory import stocks_of
 from pool.lanes import Worth
 from pool.model import Binding, Note, Source, Spare, Start
-from pool.parts import Parts, key_of, model_of
+from pool.parts import Parts
 
 
 def replace(parts: Parts, start: Start, now: int) -> Start | None:
     """A standby or a fresh spare for a refused attempt; None: send the client the refusal."""
     wish = start.wish
-    policy = parts.policy(model_of(wish))
+    policy = parts.policy(wish.judged)
     if not (policy.applied and policy.spares and wish.turn) or start.source is Source.NONE:
         return None
-    if parts.faults.saw(model_of(wish), start.routed_id, now):
+    if parts.faults.saw(wish.judged, start.routed_id, now):
         return None
-    binding = parts.bindings.get(key_of(wish))
+    binding = parts.bindings.get(wish.key)
     if binding is None:
         return _anew(parts, start, now)
     if wire_id(binding, wish.natural) != start.routed_id:
@@ -50,9 +50,9 @@ def settle(parts: Parts, start: Start, now: int, *, refused: bool) -> list[Note]
     """The replay is over: refused too, both ids stay; else the conversation moves and the first id is left."""
     wish = start.wish
     if refused:
-        parts.faults.replay_refused(model_of(wish), now)
+        parts.faults.replay_refused(wish.judged, now)
         return [parts.note("fault", wish, start.routed_id, reason="the replay was refused too")]
-    binding = parts.bindings.get(key_of(wish))
+    binding = parts.bindings.get(wish.key)
     if binding is None or binding.standby != start.routed_id:
         return []
     left = binding.routed_id
@@ -82,6 +82,6 @@ def _anew(parts: Parts, start: Start, now: int) -> Start | None:
 
 def _take(parts: Parts, start: Start, now: int) -> Spare | None:
     parts.refill.demanded(parts.stock_for(start.wish), now)
-    if parts.faults.unproven(model_of(start.wish), now):
+    if parts.faults.unproven(start.wish.judged, now):
         return None  # the gateway was at fault, and nothing says that it is not
-    return parts.inventory.take(stocks_of(start.wish), now, parts.policy(model_of(start.wish)).ttl_ms)
+    return parts.inventory.take(stocks_of(start.wish), now, parts.policy(start.wish.judged).ttl_ms)

@@ -6,7 +6,7 @@ from pool.decisions import of_spare, pin
 from pool.inventory import stocks_of
 from pool.learning import learn_probe
 from pool.model import Binding, ModelKey, ProbeResult, Source, Spare, Start, Stock, Wish
-from pool.parts import Parts, key_of, model_of
+from pool.parts import Parts
 from pool.pauses import Reason
 from pool.probing import heed
 from pool.told import Sent, of_probe
@@ -26,12 +26,12 @@ class PoolGround:
         binding = current(parts, wish, now)
         if binding is not None and not is_natural(binding):
             return on(wish, binding, now)
-        spare = parts.inventory.take(stocks_of(wish), now, parts.policy(model_of(wish)).ttl_ms)
+        spare = parts.inventory.take(stocks_of(wish), now, parts.policy(wish.judged).ttl_ms)
         return None if spare is None else self._move(wish, spare, None, now)
 
     def take_stale(self, start: Start, now: int) -> Spare | None:
         stock = self._parts.stock_for(start.wish)
-        return self._parts.inventory.take_stale((stock,), now, self._parts.policy(model_of(start.wish)).ttl_ms)
+        return self._parts.inventory.take_stale((stock,), now, self._parts.policy(start.wish.judged).ttl_ms)
 
     def put_back(self, spare: Spare) -> None:
         self._parts.inventory.admit(spare)
@@ -64,7 +64,7 @@ class PoolGround:
         return max(parts.refill.ready_at(stock.provider, interval), paused[0] if paused else 0)
 
     def search_over(self, start: Start, found: bool, now: int) -> None:
-        key = key_of(start.wish)
+        key = start.wish.key
         self._parts.searching.pop(key, None)
         if not found:
             self._parts.cooldown[key] = now + self._parts.settings.pool.probe_cooldown_ms
@@ -75,10 +75,10 @@ class PoolGround:
     def _move(self, wish: Wish, spare: Spare, source: Source | None, now: int) -> Start:
         parts = self._parts
         source = source or routed_source(parts, wish)
-        old: Binding | None = parts.bindings.get(key_of(wish))
+        old: Binding | None = parts.bindings.get(wish.key)
         if old is not None:
             parts.bindings.forget(old, now)
         parts.notes.append(parts.note("take", wish, spare.id, upstream_ms=spare.upstream_ms, by=source.value))
-        if not parts.policy(model_of(wish)).paced:  # a round tells its own decisions
+        if not parts.policy(wish.judged).paced:  # a round tells its own decisions
             parts.notes += pin(parts, wish, spare.id, "probe" if source is Source.PROBE else "lease", of_spare(spare))
         return on(wish, bind(parts, wish, spare.id, source, now, spare=spare), now)

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Final
 
 from pool.model import Binding, Wish, binding_key
-from pool.parts import Parts, key_of
+from pool.parts import Parts
 
 PREFIX: Final = "imported-"
 
@@ -29,7 +29,7 @@ def inherit(parts: Parts, wish: Wish, now: int) -> Binding | None:
         parts.bindings.end(found, now)
         return None
     parts.bindings.forget(found, now)  # the id stays usable: it only changes its key
-    binding = replace(found, key=key_of(wish), scope=wish.scope, last_seen_at=now)
+    binding = replace(found, key=wish.key, scope=wish.scope, last_seen_at=now)
     for evicted in parts.bindings.put(binding, now):
         parts.notes.append(
             parts.note("evict", wish, evicted.routed_id, reason="room", of=evicted.key.partition("::")[0])

@@ -11,10 +11,10 @@ from pool.failover import settle
 from pool.lanes import Worth
 from pool.learning import learn_turn
 from pool.model import Binding, Blame, Latency, Note, Outcome, Source, Start
-from pool.parts import Parts, key_of, model_of
+from pool.parts import Parts
 from pool.pauses import LIMIT_MS, Area, Reason
 from pool.policy import Policy
-from pool.retire import Effect, case_of, effect_of
+from pool.retire import Effect, case_of, effect_of, plain_effect
 
 _TELLING = frozenset({Effect.MARK, Effect.HEALTHY})
 
@@ -22,8 +22,9 @@ _TELLING = frozenset({Effect.MARK, Effect.HEALTHY})
 def observe(parts: Parts, start: Start, outcome: Outcome, now: int) -> list[Note]:
     """What the outcome of one attempt changes."""
     wish = start.wish
-    policy = parts.policy(model_of(wish))
-    notes = _world(parts, start, outcome, now) + learn_turn(parts, start, outcome, policy, now)
+    policy = parts.policy(wish.judged)
+    notes = _world(parts, start, outcome, now)
+    notes += learn_turn(parts, start, outcome, policy, now)
     if policy.paced and policy.routed and not policy.applied and wish.turn and wish.model:
         return notes + pacing.watch(parts, start, outcome, now)
     if not policy.applied or not wish.turn or not wish.model or start.source is Source.NONE:
@@ -42,28 +43,18 @@ def _judge(parts: Parts, start: Start, outcome: Outcome, policy: Policy, now: in
         if outcome.refused:
             return notes
     elif outcome.replayed and outcome.refused:
-        parts.faults.replay_refused(model_of(wish), now)
+        parts.faults.replay_refused(wish.judged, now)
     binding = _measured(parts, start, outcome, now)
     if binding is None:
         if outcome.refused:
-            parts.faults.saw(model_of(wish), start.routed_id, now)
+            parts.faults.saw(wish.judged, start.routed_id, now)
         return notes
     if policy.paced:
         return notes + pacing.observe(parts, start, binding, outcome, now)
-    case = case_of(
-        outcome,
-        parts.settings,
-        wish.model,
-        natural=is_natural(binding),
-        first_turn=start.first_turn,
-        failures=binding.failures,
-        latency_retires=policy.latency_retires,
-        elsewhere=None not in {binding.endpoint, outcome.endpoint} and binding.endpoint != outcome.endpoint,
-    )
-    effect = effect_of(case)
+    effect = _effect(parts, start, binding, outcome, policy)
     if effect is Effect.HEALTHY:
-        parts.faults.served(model_of(wish), now)
-    if effect.bad and parts.faults.saw(model_of(wish), start.routed_id, now, start.at):
+        parts.faults.served(wish.judged, now)
+    if effect.bad and parts.faults.saw(wish.judged, start.routed_id, now, start.at):
         notes.append(parts.note("fault", wish, start.routed_id, spared=effect.value))
         effect = Effect.SEEN
     notes += _apply(parts, start, binding, outcome, now, effect=effect)
@@ -72,10 +63,29 @@ def _judge(parts: Parts, start: Start, outcome: Outcome, policy: Policy, now: in
     return notes
 
 
+def _effect(parts: Parts, start: Start, binding: Binding, outcome: Outcome, policy: Policy) -> Effect:
+    """What becomes of the id."""
+    quarantine = parts.paces(start.wish.model)[1]
+    plain = plain_effect(outcome, quarantine, latency_retires=policy.latency_retires)
+    if plain is not None:
+        return plain
+    case = case_of(
+        outcome,
+        quarantine,
+        natural=is_natural(binding),
+        first_turn=start.first_turn,
+        failures=binding.failures,
+        latency_retires=policy.latency_retires,
+        prefill_tokens=parts.settings.binding.lock_after_input_tokens,
+        elsewhere=None not in {binding.endpoint, outcome.endpoint} and binding.endpoint != outcome.endpoint,
+    )
+    return effect_of(case)
+
+
 def _of_natural(parts: Parts, start: Start, outcome: Outcome, effect: Effect) -> list[Note]:
     """What the natural id was found to be; the first healthy turn on it is the decision to stay there."""
     wish = start.wish
-    lane = parts.lanes.of(key_of(wish))
+    lane = parts.lanes.of(wish.key)
     if effect is Effect.MARK:
         worth = Worth.DEAD if outcome.refused else Worth.REJECTED
         lane.measured(worth, None, None if outcome.refused else outcome.latency_ms)
@@ -92,7 +102,7 @@ def _world(parts: Parts, start: Start, outcome: Outcome, now: int) -> list[Note]
     payer = parts.payer(wish.scope)
     notes = []
     if outcome.accepted:
-        parts.refill.answered(model_of(wish), now)
+        parts.refill.answered(wish.judged, now)
         ended = parts.pauses.credential_works(wish.provider, wish.scope)
         if payer != wish.scope and parts.pauses.end(Reason.LIMIT, wish.provider, payer):
             ended.append(Reason.LIMIT.value)
@@ -117,7 +127,7 @@ def _world(parts: Parts, start: Start, outcome: Outcome, now: int) -> list[Note]
 
 def _measured(parts: Parts, start: Start, outcome: Outcome, now: int) -> Binding | None:
     """The binding this attempt was measured on, if the conversation still has it."""
-    binding = parts.bindings.get(key_of(start.wish))
+    binding = parts.bindings.get(start.wish.key)
     if binding is None and start.source is Source.NATURAL and outcome.accepted:
         return bind_natural(parts, start.wish, now)  # it was dropped while this turn was under way
     if binding is None or wire_id(binding, start.wish.natural) != start.routed_id:
@@ -126,36 +136,37 @@ def _measured(parts: Parts, start: Start, outcome: Outcome, now: int) -> Binding
 
 
 def _apply(parts: Parts, start: Start, binding: Binding, outcome: Outcome, now: int, *, effect: Effect) -> list[Note]:
-    wish = start.wish
     binding.last_seen_at = max(binding.last_seen_at, now)
     binding.turns += outcome.accepted
     if outcome.endpoint is not None:
         binding.endpoint = outcome.endpoint
-    facts = {"latency_ms": outcome.latency_ms, "by": outcome.latency.value}
-    match effect:
-        case Effect.RETIRE:
-            return _retire(parts, start, binding, outcome, now)
-        case Effect.MARK:
-            news = not binding.marked
-            binding.marked, binding.failures = True, 0
-            parts.bindings.touch(binding, now, pressing=True)
-            return [parts.note("mark", wish, start.routed_id, **facts)] if news else []
-        case Effect.STRIKE:
-            binding.failures += 1
-            parts.bindings.touch(binding, now, pressing=True)
-            return [parts.note("strike", wish, start.routed_id, failures=binding.failures, **facts)]
-        case Effect.HEALTHY:
-            binding.failures = 0
-            if outcome.latency is Latency.UPSTREAM:
-                binding.upstream_ms, binding.verified_at = outcome.latency_ms, now
-        case Effect.SEEN:
-            pass
+    if effect.bad:
+        return _worse(parts, start, binding, outcome, now, effect=effect)
+    if effect is Effect.HEALTHY:
+        binding.failures = 0
+        if outcome.latency is Latency.UPSTREAM:
+            binding.upstream_ms, binding.verified_at = outcome.latency_ms, now
     limited = outcome.blame is Blame.LIMIT  # of the account: another id would be refused alike
     if is_natural(binding) and not (binding.turns or binding.marked or binding.standby or limited):
         parts.bindings.forget(binding, now)  # nothing holds it there: its next turn may take a spare
         return []
     parts.bindings.touch(binding, now)
     return []
+
+
+def _worse(parts: Parts, start: Start, binding: Binding, outcome: Outcome, now: int, *, effect: Effect) -> list[Note]:
+    """The id was found slow, or refused."""
+    facts = {"latency_ms": outcome.latency_ms, "by": outcome.latency.value}
+    if effect is Effect.RETIRE:
+        return _retire(parts, start, binding, outcome, now)
+    if effect is Effect.MARK:
+        news = not binding.marked
+        binding.marked, binding.failures = True, 0
+        parts.bindings.touch(binding, now, pressing=True)
+        return [parts.note("mark", start.wish, start.routed_id, **facts)] if news else []
+    binding.failures += 1
+    parts.bindings.touch(binding, now, pressing=True)
+    return [parts.note("strike", start.wish, start.routed_id, failures=binding.failures, **facts)]
 
 
 def _retire(parts: Parts, start: Start, binding: Binding, outcome: Outcome, now: int) -> list[Note]:

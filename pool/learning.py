@@ -5,7 +5,7 @@ from typing import Final
 from pool.bindings import is_natural
 from pool.estimator import MODELS, Belief, Change, Finding
 from pool.model import Latency, ModelKey, Note, Outcome, ProbeKind, ProbeResult, Source, Spare, Start, Stock
-from pool.parts import Parts, model_of, note
+from pool.parts import Parts, note
 from pool.policy import Policy, Regime
 
 PREFILL_MS_PER_TOKEN: Final = 0.1  # reading 10,000 tokens a second: what a prompt may take is not the route's
@@ -18,7 +18,7 @@ CHANGE_MS: Final = 5_000  # and this often when it is not what the store says
 
 def learn_turn(parts: Parts, start: Start, outcome: Outcome, policy: Policy, now: int) -> list[Note]:
     """What a live answer says, whatever kind of request it was."""
-    model = model_of(start.wish)
+    model = start.wish.judged
     if not policy.routed or start.source is Source.NONE or not model.model:
         return []
     if not outcome.accepted and outcome.latency is not Latency.WAITED:

@@ -62,20 +62,29 @@ class Natural:
     digest: str
 
 
-class Wish(NamedTuple):
+@dataclass(slots=True)
+class Wish:
     """What a request asks of the pool.
 
-    ``turn`` is False for a side call or a request that is not recognised: it takes nothing.
+    ``conversation`` is an opaque label, 16 hex. ``turn`` is False for a side call or a request that is not
+    recognised: it takes nothing. ``child``: a sub-agent's conversation, another one started it. ``key`` is its
+    binding's, ``judged`` what its route is judged for.
     """
 
-    conversation: str  # opaque label, 16 hex
+    conversation: str
     scope: str
     provider: str
     model: str
     shape: Shape
     natural: Natural
     turn: bool = True
-    child: bool = False  # a sub-agent's conversation: another one started it
+    child: bool = False
+    key: str = field(init=False)
+    judged: ModelKey = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.key = binding_key(self.conversation, self.provider, self.model)
+        self.judged = ModelKey(self.provider, self.model)
 
 
 @dataclass(slots=True)

@@ -3,7 +3,7 @@
 from typing import Final
 
 from pool.model import Wish
-from pool.parts import Order, Parts, key_of, model_of
+from pool.parts import Order, Parts
 
 KEPT: Final = 256
 OLDEST_MS: Final = 600_000  # of an order that nobody could carry out
@@ -11,9 +11,9 @@ OLDEST_MS: Final = 600_000  # of an order that nobody could carry out
 
 def order(parts: Parts, wish: Wish, now: int) -> None:
     """Have a round, unless one is ordered already or an id was found."""
-    key = key_of(wish)
+    key = wish.key
     lane = parts.lanes.of(key)
-    if key in parts.orders or lane.found is not None or not parts.policy(model_of(wish)).spares:
+    if key in parts.orders or lane.found is not None or not parts.policy(wish.judged).spares:
         return
     parts.orders[key] = Order(wish, now)
     while len(parts.orders) > KEPT:

@@ -6,7 +6,7 @@ from pool.decisions import keep_natural, skip_pin
 from pool.lanes import Worth
 from pool.model import Binding, Note, Outcome, Start, Wish
 from pool.orders import order
-from pool.parts import Parts, key_of, model_of
+from pool.parts import Parts
 from pool.profiles.throughput import Judgement, Turn, judge, locks
 from pool.retire import BYTES_PER_TOKEN, Effect
 from pool.told import rounded
@@ -18,7 +18,7 @@ def observe(parts: Parts, start: Start, binding: Binding, outcome: Outcome, now:
     natural = is_natural(binding)
     turn = _turn(parts, start, outcome, natural=natural, binding=binding)
     judgement = judge(turn)
-    if judgement.effect.bad and parts.faults.saw(model_of(wish), start.routed_id, now):
+    if judgement.effect.bad and parts.faults.saw(wish.judged, start.routed_id, now):
         return [parts.note("fault", wish, start.routed_id, spared=judgement.effect.value)]
     binding.last_seen_at = max(binding.last_seen_at, now)
     binding.turns += outcome.accepted
@@ -36,7 +36,7 @@ def observe(parts: Parts, start: Start, binding: Binding, outcome: Outcome, now:
 
 def watch(parts: Parts, start: Start, outcome: Outcome, now: int) -> list[Note]:
     """``routing.mode = observe``: the turn ran on the client's own id; what would be done is only written down."""
-    wish, lane = start.wish, parts.lanes.of(key_of(start.wish))
+    wish, lane = start.wish, parts.lanes.of(start.wish.key)
     turn = _turn(parts, start, outcome, natural=True, binding=None)
     judgement = judge(turn)
     notes = [_told(parts, start, outcome, turn, None)] if outcome.accepted else []
@@ -52,14 +52,14 @@ def watch(parts: Parts, start: Start, outcome: Outcome, now: int) -> list[Note]:
 
 def _turn(parts: Parts, start: Start, outcome: Outcome, *, natural: bool, binding: Binding | None) -> Turn:
     probe, quarantine = parts.paces(start.wish.model)
-    lane = parts.lanes.get(key_of(start.wish))
+    lane = parts.lanes.get(start.wish.key)
     tokens = outcome.uncached_tokens
     if tokens is None:
         tokens = outcome.request_bytes // BYTES_PER_TOKEN
     return Turn(
         natural=natural,
         refused=outcome.refused,
-        measured=outcome.judged and outcome.accepted and parts.policy(model_of(start.wish)).latency_retires,
+        measured=outcome.judged and outcome.accepted and parts.policy(start.wish.judged).latency_retires,
         first=start.first_turn,
         locked=binding.locked if binding is not None else False,
         corrected=(binding.corrected if binding is not None else False) or (lane is not None and lane.corrected),
@@ -79,7 +79,7 @@ def _told(parts: Parts, start: Start, outcome: Outcome, turn: Turn, number: int 
     return parts.note(
         "turn",
         start.wish,
-        start.routed_id if parts.policy(model_of(start.wish)).applied else start.wish.natural.value,
+        start.routed_id if parts.policy(start.wish.judged).applied else start.wish.natural.value,
         route=start.source.value,
         turn=number,
         tps=rounded(outcome.tps),
@@ -95,7 +95,7 @@ def _told(parts: Parts, start: Start, outcome: Outcome, turn: Turn, number: int 
 
 def _measure(parts: Parts, wish: Wish, turn: Turn, judgement: Judgement, outcome: Outcome) -> None:
     """What the natural id gave, kept for the decision that follows."""
-    lane = parts.lanes.of(key_of(wish))
+    lane = parts.lanes.of(wish.key)
     if turn.refused:
         lane.measured(Worth.DEAD, None, None)
     elif judgement.effect is Effect.MARK:

@@ -13,7 +13,7 @@ from pool.faults import Faults
 from pool.ids import short
 from pool.inventory import Inventory
 from pool.lanes import Lanes
-from pool.model import ModelKey, Note, Spare, Stock, Wish, binding_key
+from pool.model import ModelKey, Note, Spare, Stock, Wish
 from pool.pauses import Pauses
 from pool.policy import Policy, Regime, policy_for
 from pool.refill import Refill
@@ -97,15 +97,7 @@ class Parts:
 
     def note(self, name: str, wish: Wish, routed_id: str | None = None, **facts: object) -> Note:
         """A decision about a conversation; the id only as its digest."""
-        return note(name, wish.conversation, ModelKey(wish.provider, wish.model), routed_id, **facts)
-
-
-def key_of(wish: Wish) -> str:
-    return binding_key(wish.conversation, wish.provider, wish.model)
-
-
-def model_of(wish: Wish) -> ModelKey:
-    return ModelKey(wish.provider, wish.model)
+        return note(name, wish.conversation, wish.judged, routed_id, **facts)
 
 
 def note(name: str, conversation: str | None, model: ModelKey, routed_id: str | None = None, **facts: object) -> Note:

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from enum import StrEnum
 from typing import NamedTuple
 
-from config.settings import Settings
+from config.sections.quarantine import QuarantineSection
 from pool.model import Blame, Latency, Outcome
 
 BYTES_PER_TOKEN = 4  # of a request whose uncached input is unknown
@@ -28,7 +28,10 @@ class Effect(StrEnum):
     @property
     def bad(self) -> bool:
         """Does it count as evidence that the route, or the whole gateway, is slow or refusing?"""
-        return self in {Effect.STRIKE, Effect.RETIRE, Effect.MARK}
+        return self in _BAD
+
+
+_BAD = (Effect.STRIKE, Effect.RETIRE, Effect.MARK)
 
 
 class Case(NamedTuple):
@@ -123,17 +126,16 @@ TABLE: tuple[Row, ...] = (
 
 def case_of(
     outcome: Outcome,
-    settings: Settings,
-    model: str,
+    quarantine: QuarantineSection,
     *,
     natural: bool,
     first_turn: bool,
     failures: int,
     latency_retires: bool,
+    prefill_tokens: int,
     elsewhere: bool = False,
 ) -> Case:
-    """A case with the thresholds that hold for this model."""
-    quarantine = settings.quarantine_for(model)
+    """A case with the thresholds that hold for its model."""
     return Case(
         outcome=outcome,
         natural=natural,
@@ -144,7 +146,7 @@ def case_of(
         degrade_ms=quarantine.degrade_ms,
         quarantine_ms=quarantine.quarantine_ms,
         degrade_ttfb_ms=quarantine.degrade_ttfb_ms,
-        prefill_tokens=settings.binding.lock_after_input_tokens,
+        prefill_tokens=prefill_tokens,
         elsewhere=elsewhere,
     )
 
@@ -158,3 +160,19 @@ def effect_of(case: Case) -> Effect:
     """What becomes of the id."""
     row = rule_for(case)
     return row.natural if case.natural else row.routed
+
+
+def plain_effect(outcome: Outcome, quarantine: QuarantineSection, *, latency_retires: bool) -> Effect | None:
+    """What becomes of an id whose answer was none to talk about: whole, and fast or not measured, as nearly all are.
+
+    So says the table. None: it has to be asked.
+    """
+    if outcome.refused or not outcome.accepted:
+        return None
+    latency_ms = outcome.latency_ms
+    if latency_ms is None or not outcome.judged or not latency_retires:
+        return Effect.SEEN
+    if outcome.latency is not Latency.UPSTREAM or outcome.blame is not Blame.NONE:
+        return None
+    fast = latency_ms < quarantine.degrade_ms and latency_ms < quarantine.quarantine_ms
+    return Effect.HEALTHY if fast else None

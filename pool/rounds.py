@@ -16,7 +16,7 @@ from pool.inventory import stocks_of
 from pool.lanes import DEAD, Lane, Worth
 from pool.model import Note, ProbeKind, ProbeResult, Source, Spare, Start, Stock
 from pool.orders import OLDEST_MS
-from pool.parts import Order, Parts, key_of, model_of
+from pool.parts import Order, Parts
 from pool.search import LEAST_BUDGET_MS, STOPS, Found, GiveUp, ProbeThis
 from pool.told import Sent, of_probe, rounded
 
@@ -45,7 +45,7 @@ class Round:
 
     @property
     def _lane(self) -> Lane:
-        return self._parts.lanes.of(key_of(self.start.wish))
+        return self._parts.lanes.of(self.start.wish.key)
 
     @property
     def _stock(self) -> Stock:
@@ -115,7 +115,7 @@ class Round:
 
     def _leftover(self, now: int) -> Spare | None:
         wish = self.start.wish
-        return self._parts.inventory.take(stocks_of(wish), now, self._parts.policy(model_of(wish)).ttl_ms)
+        return self._parts.inventory.take(stocks_of(wish), now, self._parts.policy(wish.judged).ttl_ms)
 
     def _finish(self, reason: str, now: int, leased: Spare | None = None) -> Found | GiveUp:
         lane, wish = self._lane, self.start.wish
@@ -142,7 +142,7 @@ class Round:
         """Bind it at once for a request that waits; else the next turn will."""
         parts, wish = self._parts, self.start.wish
         parts.inventory.spend(best.id)
-        if not parts.policy(model_of(wish)).applied:
+        if not parts.policy(wish.judged).applied:
             parts.inventory.admit(best)  # spent above, so it is not let in: nobody uses it
             parts.notes += skip_pin(parts, wish, source, "observe", best)
             return Found(self.start)
@@ -155,7 +155,7 @@ class Round:
 
     def _mark(self) -> None:
         """A natural id that is known to be bad is left as soon as there is another."""
-        binding = self._parts.bindings.get(key_of(self.start.wish))
+        binding = self._parts.bindings.get(self.start.wish.key)
         if binding is not None and is_natural(binding) and self._lane.natural.bad:
             binding.marked = True
 
@@ -205,7 +205,7 @@ def due(parts: Parts, ground: PoolGround, payable: Callable[[Stock], bool], now:
 
 def _is_void(parts: Parts, key: str, order: Order, now: int) -> bool:
     """Has it grown old, or has what it was for been settled in another way?"""
-    policy = parts.policy(model_of(order.wish))
+    policy = parts.policy(order.wish.judged)
     if not (policy.paced and policy.spares and parts.paces(order.wish.model)[0].enabled):
         return True
     binding = parts.bindings.get(key)

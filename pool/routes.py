@@ -13,7 +13,7 @@ from pool.estimator import Belief
 from pool.ground import PoolGround
 from pool.inventory import Inventory
 from pool.model import ModelKey, Note, Outcome, ProbeResult, Start, Stock, Wish, binding_key
-from pool.parts import Parts, key_of, model_of, note
+from pool.parts import Parts, note
 from pool.pauses import Area, Reason
 from pool.refill import ProbeWish, Refill
 from pool.rounds import Round
@@ -110,11 +110,11 @@ class Routes:
         None: another request of the conversation is at it; wait for that one up to ``budget_ms`` and call
         ``start`` again. A search that is abandoned must be told: ``search.stop(reason, now)``.
         """
-        key = key_of(start.wish)
+        key = start.wish.key
         if start.budget_ms <= 0 or self.parts.searching.get(key, 0) > now:
             return None
         self.parts.searching[key] = now + round(start.budget_ms)
-        if self.parts.policy(model_of(start.wish)).paced:
+        if self.parts.policy(start.wish.judged).paced:
             return Round(self.parts, self._ground, start, now)
         return Search(self._ground, self.parts.settings, self.parts.stock_for(start.wish), start, now)
 

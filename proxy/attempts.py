@@ -88,31 +88,32 @@ class Attempts:
     def send(self) -> None:
         """Send the request, on an idle connection or a new one."""
         daemon = self.daemon
-        connection = daemon.upstream.take_idle()
+        now_ms = daemon.clock.mono_ms()
+        connection = daemon.upstream.take_idle(now_ms)
         if connection is None:
-            self.spawn(self._connect())
+            self.spawn(self._connect(now_ms))
         else:
             daemon.counting.reused.value += 1
-            self._send_on(connection)
+            self._send_on(connection, now_ms)
 
-    async def _connect(self) -> None:
+    async def _connect(self, began_ms: float) -> None:
         daemon = self.daemon
-        began = daemon.clock.mono_ms()
         try:
             connection = await daemon.upstream.acquire()
         except UpstreamError as exc:
             self.exchange.verdict = judge(Seen(settle.stage_of(exc)))
             raise
-        daemon.counting.connected(daemon.clock.mono_ms() - began)
-        self._send_on(connection)
+        now_ms = daemon.clock.mono_ms()
+        daemon.counting.connected(now_ms - began_ms)
+        self._send_on(connection, now_ms)
 
-    def _send_on(self, connection: Connection) -> None:
+    def _send_on(self, connection: Connection, now_ms: float) -> None:
         daemon, exchange, incoming = self.daemon, self.exchange, self.incoming
         self._connection = connection
         head = outbound_head(daemon, exchange, self.entry, self.length)
         exchange.attempts += 1
-        exchange.sent_ms = daemon.clock.mono_ms()
-        exchange.sent_at = daemon.clock.wall_ms()
+        exchange.sent_ms = now_ms
+        exchange.sent_at = exchange.at + int(now_ms - exchange.began_ms)
         at_once = incoming.at_once
         if daemon.has_timers and self._timers is None:
             self._timers = Timers(daemon, self._timed_out, lambda: self._connection)
@@ -174,7 +175,7 @@ class Attempts:
             return
         exchange.verdict = verdict
         exchange.ended = Ended.COMPLETE
-        settle.observe(daemon, exchange, daemon.clock.wall_ms())
+        settle.observe(daemon, exchange, daemon.clock.mono_ms(), daemon.clock.wall_ms())
         exchange.start = start
         exchange.bypassed = exchange.refusal.names_session
         exchange.replayed = True
@@ -213,7 +214,7 @@ class Attempts:
         self.begun = True
         pour.start(
             response_head(
-                head, added_fields(daemon, exchange, self.entry.origin), close=not self._keeps(head), dechunk=bare
+                head, added_fields(daemon, exchange, self.entry.allowed), close=not self._keeps(head), dechunk=bare
             )
         )
         if pour.ended is None:

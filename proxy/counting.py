@@ -6,10 +6,10 @@ The series are looked up once for each kind of request and outcome; after that a
 from typing import Final, TypeVar
 
 from pool.model import Source
+from proxy.answers.usage import KINDS
 from proxy.exchange import Exchange
 from proxy.insight.metrics import Metrics, Spread
 from proxy.pour import Ended
-from proxy.tap import KINDS
 
 _KEPT: Final = 1024  # of each kind of meter; a client chooses the model's name
 
@@ -41,7 +41,7 @@ class Routed:
         self.first_byte = metrics.spread("first_byte_seconds", provider=provider, model=model, source=source)
         self.first_event = metrics.spread("first_event_seconds", provider=provider, model=model, source=source)
         self.gateway = metrics.spread("gateway_upstream_seconds", provider=provider, model=model, source=source)
-        self.tokens = {kind: metrics.tally("tokens", provider=provider, model=model, type=kind) for kind in KINDS}
+        self.tokens = [metrics.tally("tokens", provider=provider, model=model, type=kind) for kind in KINDS]
 
 
 class Counting:
@@ -101,8 +101,10 @@ class Counting:
         tap = exchange.tap
         if tap is not None and tap.stream and tap.first_semantic_ms is not None:
             routed.first_event.add(tap.first_semantic_ms - began)
-        for name, count in exchange.tokens.items():
-            routed.tokens[name].value += count
+        if exchange.used is not None:
+            for tally, count in zip(routed.tokens, exchange.used, strict=True):
+                if count:
+                    tally.value += count
 
 
 def _put(table: dict[Key, Value], key: Key, value: Value) -> Value:

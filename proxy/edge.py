@@ -136,7 +136,9 @@ class Edge:
     def _settle(self) -> None:
         """Settle what has ended since: after the answers have been written, not before."""
         ended, self._unsettled = self._unsettled, []
+        clock = self.daemon.clock
+        ended_ms, now = clock.mono_ms(), clock.wall_ms()
         for exchange in ended:
-            settle.settle(self.daemon, exchange)
+            settle.settle(self.daemon, exchange, ended_ms, now)
         if not self.relaying:
             self.quiet.set()

@@ -14,8 +14,9 @@ from proxy.conversation.scopes import scope_of
 from proxy.daemon import Daemon
 from proxy.errors import BadTarget, UpgradeRefused
 from proxy.gateway import paths
+from proxy.guard import allow_origin
 from proxy.upward import Form, form_of
-from proxy.wire.head import Field, lower
+from proxy.wire.head import Field, field_line, lower
 
 _OPEN_PAGES = (b"/-/health", b"/-/ready")
 _REMEMBERED: Final = 512
@@ -27,7 +28,8 @@ _LONGEST_LENGTH: Final = 12
 class Entry:
     """One head, of all requests that have it but for their length; the length in ``head`` is the first one's.
 
-    ``admitted``: it was let in. ``origin`` is the page of ``listen.allowed_origins`` that asks.
+    ``admitted``: it was let in. ``origin`` is the page of ``listen.allowed_origins`` that asks, ``allowed``
+    what it wants to read in every answer, as it stands in a head.
     """
 
     __slots__ = (
@@ -37,6 +39,7 @@ class Entry:
         "_scope",
         "_token_scope",
         "admitted",
+        "allowed",
         "encoded",
         "head",
         "origin",
@@ -54,6 +57,7 @@ class Entry:
         self.routed = not target.own and daemon.routed(target)
         origin = seen.get(b"origin")
         self.origin = origin if origin is not None and guard.allowed_origin(origin) else None
+        self.allowed = b"".join(field_line(*field) for field in allow_origin(self.origin))
         asks = b"access-control-request-method" in seen and head.method == b"OPTIONS"
         self.preflight = asks and bool(guard.origins)
         self.encoded = seen.get(b"content-encoding", b"identity").strip().lower() != b"identity"

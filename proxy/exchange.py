@@ -1,8 +1,9 @@
 """What is known of one request while it passes: facts only, filled in by each step and read by ``settle``."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from pool.model import Start
+from proxy.answers.usage import Usage
 from proxy.conversation.body import BodyFacts
 from proxy.conversation.registry import Resolved
 from proxy.errors import ProxyError
@@ -47,7 +48,7 @@ class Exchange:
     refusal: Refusal | None = None
     tap: Tap | None = None
     pace: Pace | None = None  # only where routes are chosen by speed
-    tokens: dict[str, int] = field(default_factory=dict)  # used by the answer, by kind
+    used: Usage | None = None  # tokens, as far as the answer says
     bytes_out: int = 0
     ended: Ended | None = None
     error: ProxyError | None = None

@@ -6,7 +6,6 @@ from proxy.daemon import Daemon
 from proxy.entry import Entry
 from proxy.errors import ProxyError
 from proxy.exchange import Exchange
-from proxy.guard import allow_origin
 from proxy.wire.head import Field, field_line
 
 _CORS_METHODS = b"GET, POST, OPTIONS"
@@ -53,9 +52,8 @@ def preflight_answer(entry: Entry) -> bytes:
     ) % (entry.head.seen.get(b"origin", b""), _CORS_METHODS, headers)
 
 
-def added_fields(daemon: Daemon, exchange: Exchange, origin: bytes | None) -> bytes:
-    """The fields that ocpool adds to an answer, and no others, as they stand in its head."""
-    allowed = b"".join(field_line(*field) for field in allow_origin(origin))
+def added_fields(daemon: Daemon, exchange: Exchange, allowed: bytes) -> bytes:
+    """The fields that ocpool adds to an answer, and no others, as they stand in its head; ``allowed`` comes first."""
     if not daemon.expose or exchange.start is None or exchange.resolved is None:
         return allowed
     return allowed + b"x-ocpool-conversation: %b\r\nx-ocpool-match: %b\r\nx-ocpool-route: %b\r\n" % (

@@ -8,6 +8,7 @@ from functools import partial
 
 from pool.model import Latency, Outcome
 from proxy import network, spending
+from proxy.answers.usage import NOTHING, Usage
 from proxy.conversation.answer import Answer
 from proxy.daemon import Daemon
 from proxy.errors import (
@@ -25,7 +26,6 @@ from proxy.gateway.refusals import RefusalKind
 from proxy.line import facts_of
 from proxy.pace import Pace
 from proxy.pour import Ended
-from proxy.tap import tokens
 from proxy.verdict import End, Seen, Stage, Verdict, judge, whole
 from proxy.wayout import Sent
 
@@ -65,7 +65,7 @@ def verdict_of(exchange: Exchange, session_header: str) -> Verdict | None:
             exchange.refusal = refusals.read(status, fields, tap.body, exchange.at, session_header)
         else:
             tap.close()
-            exchange.tokens = tokens(tap.usage)
+            exchange.used = tap.counts
             if tap.error is not None:
                 exchange.refusal = refusals.in_stream_error(tap.error, session_header)
                 in_stream = exchange.refusal is not None
@@ -86,19 +86,19 @@ def verdict_of(exchange: Exchange, session_header: str) -> Verdict | None:
     )
 
 
-def observe(daemon: Daemon, exchange: Exchange, now: int) -> None:
-    """Tell the pool what became of one attempt, and log what it decided."""
+def observe(daemon: Daemon, exchange: Exchange, ended_ms: float, now: int) -> None:
+    """Tell the pool what became of one attempt, and log what it decided. ``ended_ms`` and ``now`` are one instant."""
     start, verdict = exchange.start, exchange.verdict
     if start is None or verdict is None or exchange.resolved is None or exchange.attempts == 0:
         return
-    for note in daemon.routes.observe(start, outcome_of(daemon, exchange, verdict, now), now):
+    for note in daemon.routes.observe(start, outcome_of(daemon, exchange, verdict, ended_ms, now), now):
         daemon.note(note, exchange)
 
 
-def outcome_of(daemon: Daemon, exchange: Exchange, verdict: Verdict, now: int) -> Outcome:
+def outcome_of(daemon: Daemon, exchange: Exchange, verdict: Verdict, ended_ms: float, now: int) -> Outcome:
     """The pool's view of an attempt, with HTTP read out of it."""
     status, refusal, signals, resolved = exchange.status, exchange.refusal, exchange.signals, exchange.resolved
-    elapsed = daemon.clock.mono_ms() - exchange.sent_ms
+    elapsed = ended_ms - exchange.sent_ms
     latency_ms, latency = _latency(exchange, elapsed)
     judged = exchange.stream and latency_ms is not None and (resolved is None or not resolved.side)
     if judged:  # but for a suspend in between
@@ -117,7 +117,7 @@ def outcome_of(daemon: Daemon, exchange: Exchange, verdict: Verdict, now: int) -
         unauthorized=refusal is not None and refusal.kind is RefusalKind.AUTH,
         latency_ms=latency_ms,
         latency=latency,
-        uncached_tokens=_uncached(exchange.tokens),
+        uncached_tokens=_uncached(exchange.used),
         request_bytes=exchange.bytes_in,
         endpoint=signals.endpoint if signals is not None else None,
         pause_ms=pause_ms,
@@ -127,15 +127,15 @@ def outcome_of(daemon: Daemon, exchange: Exchange, verdict: Verdict, now: int) -
 
 def _paced(outcome: Outcome, exchange: Exchange, pace: Pace) -> Outcome:
     """How fast the answer was written, where routes are chosen by that; a broken one tells nothing."""
-    used = exchange.tokens
-    tps, estimated = pace.tps(used.get("output")) if exchange.ended is Ended.COMPLETE else (None, False)
+    used = exchange.used or NOTHING
+    tps, estimated = pace.tps(used.output) if exchange.ended is Ended.COMPLETE else (None, False)
     return outcome._replace(
         first_event_ms=None if pace.first_ms is None else pace.first_ms - exchange.sent_ms,
         generation_ms=pace.generation_ms,
         tps=tps,
         estimated=estimated,
-        completion_tokens=used.get("output"),
-        input_tokens=used.get("input"),
+        completion_tokens=used.output,
+        input_tokens=used.input,
     )
 
 
@@ -151,14 +151,13 @@ def _latency(exchange: Exchange, elapsed: float) -> tuple[float | None, Latency]
     return None, Latency.UPSTREAM
 
 
-def _uncached(used: dict[str, int]) -> int | None:
-    return used["input"] - used.get("cached", 0) if "input" in used else None
+def _uncached(used: Usage | None) -> int | None:
+    return None if used is None or used.input is None else used.input - (used.cached or 0)
 
 
-def settle(daemon: Daemon, exchange: Exchange) -> None:
-    """Everything that follows from a finished request."""
+def settle(daemon: Daemon, exchange: Exchange, ended_ms: float, now: int) -> None:
+    """Everything that follows from a finished request. ``ended_ms`` and ``now`` are one instant on both clocks."""
     try:
-        ended_ms, now = daemon.clock.mono_ms(), daemon.clock.wall_ms()
         resolved = exchange.resolved
         if resolved is not None:
             completed = exchange.ended is Ended.COMPLETE and exchange.status is not None and exchange.status < 300
@@ -166,13 +165,14 @@ def settle(daemon: Daemon, exchange: Exchange) -> None:
                 daemon.registry.answered(resolved, _answer(exchange, completed=completed), now)
             daemon.registry.done(resolved, now, completed)
         if exchange.verdict is not None:
-            observe(daemon, exchange, now)
+            observe(daemon, exchange, ended_ms, now)
             if exchange.rewrote or exchange.bypassed:
                 _way_out(daemon, exchange, now)
-        network.note(daemon, exchange)
+        if exchange.error is not None or daemon.problems:
+            network.note(daemon, exchange)
         daemon.counting.request(exchange, ended_ms)
         spending.note(daemon.usage, exchange)
-        daemon.events.emit_later("request", partial(facts_of, exchange, ended_ms))
+        daemon.events.emit_later("request", now, partial(facts_of, exchange, ended_ms))
     except Exception as exc:  # noqa: BLE001  (the request is over; its bookkeeping must not break the next)
         daemon.trouble("settle_failed", exc)
 

@@ -13,8 +13,8 @@ def note(ledger: Ledger, exchange: Exchange) -> None:
     status, tap = exchange.status, exchange.tap
     if status is None or not 200 <= status < 300 or not exchange.target.inference or exchange.method != b"POST":
         return
-    usage = tap.usage if tap is not None else None
-    if usage is None and exchange.refusal is not None:
+    used = exchange.used
+    if used is None and exchange.refusal is not None:
         return
     model = exchange.model
     if model is None:
@@ -32,6 +32,6 @@ def note(ledger: Ledger, exchange: Exchange) -> None:
             resolved.conversation.label if resolved is not None else "",
             resolved is not None and resolved.side,
             exchange.ended is not Ended.COMPLETE,
-            usage,
+            used,
         )
     )

@@ -5,6 +5,7 @@ How an answer is read is the business of ``proxy/answers``.
 """
 
 from collections.abc import Callable
+from functools import lru_cache
 from typing import Any
 
 from proxy.answers.body import BodyReader
@@ -12,14 +13,13 @@ from proxy.answers.coded import Coded
 from proxy.answers.codings import coding_of
 from proxy.answers.events import semantic
 from proxy.answers.stream import StreamReader
-from proxy.answers.usage import Usage, normalised
+from proxy.answers.usage import KINDS, Usage, normalised
 from proxy.conversation.answer import Answer
 from proxy.wire.head import ResponseHead
 
 __all__ = ["KINDS", "Tap", "semantic", "tap_for", "tokens"]
 
 FIELDS = frozenset((b"content-type", b"content-encoding"))  # what of a head says how to read its body
-KINDS = Usage._fields  # of tokens
 
 
 class Tap:
@@ -121,15 +121,21 @@ class Tap:
 def tokens(usage: dict[str, Any] | None) -> dict[str, int]:
     """The counts of a usage object by kind, in any of the spellings providers use; what was not said is absent."""
     counts = normalised(usage)
-    if counts is None:
-        return {}
-    return {kind: count for kind, count in zip(KINDS, counts, strict=True) if count is not None}
+    return counts.told() if counts is not None else {}
+
+
+@lru_cache(maxsize=256)
+def _kind(content_type: bytes) -> str | None:
+    """What can be read of a content type: ``events``, ``json``, or nothing."""
+    told = content_type.lower()
+    if b"event-stream" in told:
+        return "events"
+    return "json" if b"json" in told else None
 
 
 def readable(head: ResponseHead) -> bool:
     """Is this answer of a kind that can be read: events, or JSON?"""
-    kind = (head.get(b"content-type") or b"").lower()
-    return b"event-stream" in kind or b"json" in kind
+    return _kind(head.get(b"content-type") or b"") is not None
 
 
 def tap_for(head: ResponseHead, mono_ms: Callable[[], float], *, wants_answer: bool = False) -> Tap | None:
@@ -140,7 +146,7 @@ def tap_for(head: ResponseHead, mono_ms: Callable[[], float], *, wants_answer: b
     if head.status >= 400:
         return Tap(mono_ms, stream=False, refusal=True)
     coding = coding_of(head.get(b"content-encoding"))
-    kind = (head.get(b"content-type") or b"").lower()
-    if b"event-stream" in kind:
-        return Tap(mono_ms, stream=True, wants_answer=wants_answer, coding=coding)
-    return Tap(mono_ms, stream=False, wants_answer=wants_answer, coding=coding) if b"json" in kind else None
+    kind = _kind(head.get(b"content-type") or b"")
+    if kind is None:
+        return None
+    return Tap(mono_ms, stream=kind == "events", wants_answer=wants_answer, coding=coding)

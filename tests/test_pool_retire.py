@@ -5,13 +5,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pool.model import Blame, Latency, Outcome
-from pool.retire import TABLE, Case, Effect, case_of, effect_of, rule_for
+from pool.retire import TABLE, Case, Effect, case_of, effect_of, plain_effect, rule_for
 from tests.fakes.pool import MODEL, fast, first_event, limited, refused, settings, waited
 
 
 def case(outcome, **facts) -> Case:
     known = {"natural": False, "first_turn": False, "failures": 0, "latency_retires": True} | facts
-    return case_of(outcome, settings(), MODEL, **known)
+    tree = settings()
+    return case_of(outcome, tree.quarantine, prefill_tokens=tree.binding.lock_after_input_tokens, **known)
 
 
 HEAVY = {"uncached_tokens": 20_001}
@@ -69,9 +70,10 @@ def test_what_an_outcome_does_to_a_routed_and_to_a_natural_id(outcome, facts, ro
 
 
 def test_thresholds_can_differ_per_model():
-    tree = settings(models={MODEL: {"quarantine_ms": 2000}})
-    made = case_of(fast(2500), tree, MODEL, natural=False, first_turn=False, failures=0, latency_retires=True)
-    assert effect_of(made) is Effect.RETIRE
+    quarantine = settings(models={MODEL: {"quarantine_ms": 2000}}).quarantine_for(MODEL)
+    facts = {"natural": False, "first_turn": False, "failures": 0, "latency_retires": True, "prefill_tokens": 20_000}
+    assert effect_of(case_of(fast(2500), quarantine, **facts)) is Effect.RETIRE
+    assert plain_effect(fast(2500), quarantine, latency_retires=True) is None
 
 
 def test_one_slow_answer_from_elsewhere_is_a_strike_and_two_are_not_forgiven():
@@ -121,3 +123,7 @@ def test_a_natural_id_is_never_retired_and_a_routed_one_never_marked(latency, ki
     assert routed is not Effect.MARK
     if first and not was_refused:
         assert not routed.bad
+    for retires in (True, False):
+        plain = plain_effect(outcome, settings().quarantine, latency_retires=retires)
+        asked = {effect_of(case(outcome, natural=own, latency_retires=retires, **facts)) for own in (True, False)}
+        assert plain is None or asked == {plain}  # the short way says what the table says

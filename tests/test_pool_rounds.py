@@ -130,7 +130,7 @@ def test_a_round_that_finds_nothing_says_so_and_is_not_repeated_at_once():
 
 def test_a_sub_agents_conversation_leases_from_the_same_pool_and_probes_nothing():
     made = pool(spare("s1"))
-    start = made.start(wish()._replace(child=True), NOW)
+    start = made.start(wish(child=True), NOW)
     assert start.source is Source.SPARE
     assert made.start(wish("c2"), NOW).source is Source.NATURAL
     assert "pin" in names(made.notes())

@@ -12,6 +12,7 @@ from types import SimpleNamespace
 
 import pytest
 
+from proxy.answers.usage import normalised
 from proxy.control.status import status
 from proxy.insight import usage_file
 from proxy.insight.usage import Ledger, Spent
@@ -28,7 +29,9 @@ def spent(
     usage: dict | None = USAGE, *, at: int = NOW, model: str = "kimi-k3", conversation: str = "c1", **more
 ) -> Spent:
     facts = {"scope": "0123456789abcdef", "provider": "opencode-go", "side": False, "partial": False} | more
-    return Spent(at, facts["scope"], facts["provider"], model, conversation, facts["side"], facts["partial"], usage)
+    return Spent(
+        at, facts["scope"], facts["provider"], model, conversation, facts["side"], facts["partial"], normalised(usage)
+    )
 
 
 def ledger(path: Path | None, said: list[str] | None = None, now: int = NOW, **more) -> Ledger:

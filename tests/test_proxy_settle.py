@@ -65,7 +65,7 @@ def exchange(*, stream: bool = True, **facts) -> Exchange:
 def outcome(it: Exchange, *, mono: float = 5_010.0, wall: int = 6_010):
     verdict = verdict_of(it, HEADER)
     assert verdict is not None
-    return outcome_of(House(Frozen(mono, wall)), it, verdict, wall)
+    return outcome_of(House(Frozen(mono, wall)), it, verdict, mono, wall)
 
 
 @pytest.mark.parametrize(

@@ -221,7 +221,7 @@ async def test_an_idle_connection_older_than_its_keepalive_is_dropped():
         connection.idle_since -= 15_001
         upstream.expire()
         assert upstream.idle == 0
-        assert upstream.take_idle() is None
+        assert upstream.take_idle(connection.idle_since) is None
 
 
 async def test_gathering_stops_reading_until_the_pour():

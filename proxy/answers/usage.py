@@ -35,6 +35,13 @@ class Usage(NamedTuple):
         """What the provider had to read anew and did not keep; None where the prompt's size is unknown."""
         return None if self.input is None else self.input - (self.cached or 0) - (self.written or 0)
 
+    def told(self) -> dict[str, int]:
+        """What the provider said, by kind."""
+        return {kind: count for kind, count in zip(KINDS, self, strict=True) if count is not None}
+
+
+KINDS = Usage._fields
+
 
 def found(event: Mapping[str, Any]) -> dict[str, Any] | None:
     """The usage object of an event or answer, wherever its protocol puts it. Raises nothing."""
@@ -81,10 +88,10 @@ def normalised(raw: Mapping[str, Any] | None) -> Usage | None:
         cached = min(cached, total) if cached is not None else None
         written = min(written, total - (cached or 0)) if written is not None else None
     usage = Usage(total, cached, written, output, reasoning)
-    return usage if usage != _NOTHING else None
+    return usage if usage != NOTHING else None
 
 
-_NOTHING = Usage()
+NOTHING = Usage()
 
 
 def _part(raw: Mapping[str, Any], holders: tuple[str, ...], name: str) -> int | None:

@@ -17,23 +17,17 @@ DURATION_CEILING_MS = 86_400_000.0
 
 _LONGEST_NAME = 128
 
-_PLAIN = re.compile(rb"[\w-]+;dur=\d{1,7}(?:\.\d{1,9})?(?:, ?[\w-]+;dur=\d{1,7}(?:\.\d{1,9})?)*")
-_PLAIN_MEMBER = re.compile(rb"([\w-]+);dur=([\d.]+)")
+_LONGEST_NUMBER = 16  # characters of a plain duration
 _MEMBER = re.compile(rb'(?:[^,"]+|"(?:[^"\\]|\\.)*"?)+', re.DOTALL)
 _PART = re.compile(rb'(?:[^;"]+|"(?:[^"\\]|\\.)*"?)+', re.DOTALL)
 _NUMBER = re.compile(rb"(?:\d{1,15}(?:\.\d{0,15})?|\.\d{1,15})(?:[eE][+-]?\d{1,3})?")
 _SIGNED = re.compile(rb"-?(?:\d{1,15}(?:\.\d{0,15})?|\.\d{1,15})(?:[eE][+-]?\d{1,3})?")
 
-_NAMES = {
-    b"x-opencode-endpoint-id": "endpoint",
-    b"x-opencode-upstream-model-id": "upstream_model",
-    b"x-zen-model": "zen_model",
-    b"x-opencode-log-id": "log_id",
-}
-
+_NAMES = frozenset({b"x-opencode-endpoint-id", b"x-opencode-upstream-model-id", b"x-zen-model", b"x-opencode-log-id"})
 _WAITS = frozenset({b"retry-after", b"retry-after-ms"})
+_TOLD = _NAMES | _WAITS
 
-FIELDS = frozenset({b"server-timing", b"date", *_NAMES, *_WAITS})
+FIELDS = frozenset({b"server-timing", b"date"}) | _TOLD
 
 
 class Signals(NamedTuple):
@@ -67,29 +61,28 @@ def read_noted(noted: Mapping[bytes, Sequence[bytes]], now_wall_ms: float | None
     timing: dict[bytes, float] = {}
     for line in noted.get(b"server-timing", ()):
         timing = server_timing(line) | timing if timing else server_timing(line)
-    names = {name: _text(noted[field][0]) or None for field, name in _NAMES.items() if field in noted}
-    wait = None if _WAITS.isdisjoint(noted) else _wait(noted, now_wall_ms)
-    if not timing and not names and wait is None:
-        return NOTHING
+    if _TOLD.isdisjoint(noted):
+        if not timing:
+            return NOTHING
+        return Signals(timing.get(b"gateway"), timing.get(b"upstream"), timing.get(b"total"))
     return Signals(
         timing.get(b"gateway"),
         timing.get(b"upstream"),
         timing.get(b"total"),
-        names.get("endpoint"),
-        names.get("upstream_model"),
-        names.get("zen_model"),
-        names.get("log_id"),
-        wait,
+        _name(noted, b"x-opencode-endpoint-id"),
+        _name(noted, b"x-opencode-upstream-model-id"),
+        _name(noted, b"x-zen-model"),
+        _name(noted, b"x-opencode-log-id"),
+        None if _WAITS.isdisjoint(noted) else _wait(noted, now_wall_ms),
     )
 
 
 def server_timing(value: bytes) -> dict[bytes, float]:
     """The durations in one ``Server-Timing`` line, ms by lower-cased metric name; the first of a name counts."""
-    durations: dict[bytes, float] = {}
-    if _PLAIN.fullmatch(value):  # the usual form, in one look
-        for name, duration in _PLAIN_MEMBER.findall(value):
-            durations.setdefault(name.lower(), float(duration))
+    durations = _plain_timing(value)
+    if durations is not None:
         return durations
+    durations = {}
     quoted = b'"' in value
     for member in _MEMBER.findall(value) if quoted else value.split(b","):
         name, *params = (_PART.findall(member) if quoted else member.split(b";")) or [b""]
@@ -100,6 +93,24 @@ def server_timing(value: bytes) -> dict[bytes, float]:
                 if duration is not None and duration <= DURATION_CEILING_MS:
                     durations.setdefault(name.strip().lower(), duration)
                 break
+    return durations
+
+
+def _plain_timing(value: bytes) -> dict[bytes, float] | None:
+    """The usual form, names with nothing but a duration; None where it is another."""
+    durations: dict[bytes, float] = {}
+    for member in value.split(b","):
+        name, found, number = member.partition(b";dur=")
+        name = name.lstrip(b" ").lower()
+        if not found or len(number) > _LONGEST_NUMBER or not name.replace(b"-", b"").isalnum():
+            return None
+        if not number.isdigit() and not number.replace(b".", b"", 1).isdigit():
+            return None
+        duration = float(number)
+        if duration > DURATION_CEILING_MS:
+            return None
+        if name not in durations:
+            durations[name] = duration
     return durations
 
 
@@ -123,6 +134,11 @@ def _wait(noted: Mapping[bytes, Sequence[bytes]], now_wall_ms: float | None) -> 
     since = _date_ms(_first(noted, b"date"))
     since = now_wall_ms if since is None else since
     return None if since is None else _clamp(until - since)
+
+
+def _name(noted: Mapping[bytes, Sequence[bytes]], field: bytes) -> str | None:
+    """What a field calls something, if it does."""
+    return (_text(noted[field][0]) or None) if field in noted else None
 
 
 def _first(noted: Mapping[bytes, Sequence[bytes]], name: bytes) -> bytes:

@@ -23,17 +23,23 @@ RECENT = 256
 Event = dict[str, Any]
 
 
+# Tells an event's facts, once it is given what masks those of them that somebody else has chosen.
+Tell = Callable[[Redactor], Event]
+
+
 class Noted(NamedTuple):
-    """One event: its facts, or what can tell them."""
+    """One event: its facts, or what can tell them, masked."""
 
     at: int
     event: str
-    facts: Event | Callable[[], Event]
+    facts: Event | Tell
 
-    def line(self) -> Event:
-        """The whole event as it is written, not yet masked."""
-        facts = self.facts() if callable(self.facts) else self.facts
-        return {"at": self.at, "event": self.event, **facts}
+    def line(self, redactor: Redactor) -> Event:
+        """The whole event as it is written or shown."""
+        facts = self.facts
+        if callable(facts):
+            return {"at": self.at, "event": self.event, **facts(redactor)}
+        return redactor.facts({"at": self.at, "event": self.event, **facts})
 
 
 class EventLog:
@@ -77,9 +83,9 @@ class EventLog:
         """Note that something happened. Facts must not be changed afterwards."""
         self._note(Noted(self._now(), event, facts))
 
-    def emit_later(self, event: str, tell: Callable[[], Event]) -> None:
-        """Note that something happened whose facts, settled already, are put together when they are needed."""
-        self._note(Noted(self._now(), event, tell))
+    def emit_later(self, event: str, at: int, tell: Tell) -> None:
+        """Note that something happened at unix ms ``at``; its facts, settled already, are told when they are needed."""
+        self._note(Noted(at, event, tell))
 
     def _note(self, noted: "Noted") -> None:
         self.recent.append(noted)
@@ -93,7 +99,7 @@ class EventLog:
             if len(found) == count:
                 break
             if event is None or noted.event == event:
-                found.append(self.redactor.facts(noted.line()))
+                found.append(noted.line(self.redactor))
         return found
 
     @property
@@ -114,8 +120,8 @@ class EventLog:
     def _line(self, noted: "Noted") -> bytes:
         event: Event = {}
         try:
-            event = noted.line()
-            return orjson.dumps(self.redactor.facts(event))
+            event = noted.line(self.redactor)
+            return orjson.dumps(event)
         except Exception as error:  # noqa: BLE001 - a lone surrogate, an integer over 64 bits; the thread must live
             shown = self.redactor.text(ascii(event))[:1000]
             return orjson.dumps({"at": noted.at, "event": "unwritable", "why": str(error), "what": shown})

@@ -98,6 +98,10 @@ class Redactor:
             text = _QUERY.sub(rf"\1{MASK}", text)
         return _ID.sub(lambda found: f"id:{digest(found[0])}", text) if ids else text
 
+    def word(self, value: str) -> str:
+        """One short text that somebody else has chosen, masked; the few that come all day are remembered."""
+        return self._memo.get((value, _Name.PLAIN)) or self._word(value, _Name.PLAIN)
+
     def facts(self, facts: Mapping[str, object]) -> dict[str, object]:
         """The same facts, masked at every level; a fact whose name is a credential's is masked whole."""
         masked: dict[str, object] = {}

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from pool.stores.disk import put_aside
 from pool.stores.trouble import Trouble
-from proxy.answers.usage import normalised
+from proxy.answers.usage import Usage
 from proxy.insight import pricing, usage_file
 from proxy.insight.usage_file import DAY_MS, Key, Sums, day_of
 from proxy.insight.usage_report import told
@@ -31,7 +31,7 @@ _PAUSE_SECONDS = 0.001
 
 
 class Spent(NamedTuple):
-    """One answer, as it is noted. ``usage`` is the provider's own object; ``scope`` says whose it was."""
+    """One answer, as it is noted. ``usage`` is what its provider said; ``scope`` says whose it was."""
 
     at: int  # unix ms
     scope: str
@@ -40,7 +40,7 @@ class Spent(NamedTuple):
     conversation: str
     side: bool
     partial: bool
-    usage: dict[str, Any] | None
+    usage: Usage | None
 
 
 class Ledger:
@@ -172,7 +172,7 @@ class Ledger:
             sums.turns += 1
         if spent.partial:
             sums.partial += 1
-        usage = normalised(spent.usage)
+        usage = spent.usage
         if usage is None:
             sums.unknown += 1
             return

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 
 from proxy.errors import BadResponse, ClosedEarly, ProxyError
 from proxy.wire.framing import Framing, FramingError, Sink
-from proxy.wire.head import MAX_HEAD_BYTES, ResponseHead, parse_response
+from proxy.wire.head import MAX_HEAD_BYTES, ResponseHead, noting, parse_response
 from proxy.wire.outgoing import Outgoing
 from proxy.wire.receiver import Asker, End, Receiver
 
@@ -21,19 +21,19 @@ class Connection(Outgoing):
     """The protocol behind one upstream transport."""
 
     __slots__ = (
-        "_asked", "_asker", "_awaiting_head", "_broken", "_buffer", "_end", "_ended", "_framing", "_gathered",
-        "_gathered_bytes", "_head", "_head_waiter", "_method", "_on_idle_lost", "_receiver", "_sink", "_surplus",
-        "entity", "idle_since", "received", "uses",
+        "_asker", "_awaiting_head", "_broken", "_buffer", "_end", "_ended", "_framing", "_gathered",
+        "_gathered_bytes", "_head", "_head_waiter", "_method", "_noted", "_on_idle_lost", "_receiver",
+        "_sink", "_surplus", "entity", "idle_since", "received", "uses",
     )  # fmt: skip
 
     def __init__(
         self,
         loop: asyncio.AbstractEventLoop,
         on_idle_lost: Callable[["Connection"], None],
-        asked: frozenset[bytes] = frozenset(),
+        noted: frozenset[bytes] | None = None,
     ) -> None:
         super().__init__(loop)
-        self._asked = asked  # the fields of an answer that are to be noted
+        self._noted = noting() if noted is None else noted  # fields of an answer, see there
         self._on_idle_lost = on_idle_lost
         self.idle_since = 0.0
         self.uses = 0
@@ -154,7 +154,7 @@ class Connection(Outgoing):
                     self.fail(BadResponse("The upstream's head has bare line feeds.", written=True))
                 return
             try:
-                head = parse_response(buffer[: end + 4], self._method, self._asked)
+                head = parse_response(buffer[: end + 4], self._method, self._noted)
             except BadResponse as exc:
                 self.fail(exc)
                 return

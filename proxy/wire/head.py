@@ -38,6 +38,7 @@ _NEVER_NAMED = _HOP_BY_HOP | frozenset(
 _WATCHED = _HOP_BY_HOP | frozenset((b"host", b"content-length"))
 _BODYLESS = frozenset((204, 304))
 _FRAMING = _HOP_BY_HOP | frozenset((b"content-length",))
+_EMPTY = Empty()
 _LOWER: dict[bytes, bytes] = {}
 
 
@@ -94,14 +95,13 @@ class ResponseHead:
     values in their order.
     """
 
-    __slots__ = ("_bounded", "_fields", "_lines", "framing", "keep_alive", "notable", "reason", "status", "version")
+    __slots__ = ("_bounded", "_fields", "_lines", "framing", "keep_alive", "notable", "reason", "status")
 
-    def __init__(self, status: int, reason: bytes, version: str, lines: list[bytes]) -> None:
+    def __init__(self, status: int, reason: bytes, lines: list[bytes], *, keep_alive: bool) -> None:
         self.status = status
         self.reason = reason
-        self.version = version
-        self.framing: Framing = Empty()
-        self.keep_alive = version != "1.0"
+        self.framing: Framing = _EMPTY
+        self.keep_alive = keep_alive
         self.notable: dict[bytes, list[bytes]] = {}
         self._lines = lines
         self._fields: list[Field] | None = None
@@ -121,8 +121,13 @@ class ResponseHead:
         return values[0] if values else None
 
 
-def parse_response(data: bytes, method: bytes, asked: frozenset[bytes] = frozenset()) -> ResponseHead:
-    """Read one complete head, blank line included. ``asked`` are the fields to be noted, in lower case.
+def noting(asked: frozenset[bytes] = frozenset()) -> frozenset[bytes]:
+    """The fields that ``parse_response`` notes: those asked for, lower-case names, and those of the framing."""
+    return asked | _FRAMING
+
+
+def parse_response(data: bytes, method: bytes, noted: frozenset[bytes] = _FRAMING) -> ResponseHead:
+    """Read one complete head, blank line included. ``noted``: see ``noting``.
 
     Raises:
         BadResponse: for anything that llhttp refuses in strict mode, such as two lengths, a length beside chunks,
@@ -136,14 +141,17 @@ def parse_response(data: bytes, method: bytes, asked: frozenset[bytes] = frozens
     except httptools.HttpParserError as exc:
         raise BadResponse(f"The upstream's answer is not valid HTTP: {_reason(exc)}.", written=True) from None
     lines = data[:-4].split(b"\r\n")
-    start = lines.pop(0).split(b" ", 2)
-    head = ResponseHead(parser.get_status_code(), start[2] if len(start) > 2 else b"", parser.get_http_version(), lines)
+    start = lines.pop(0)  # HTTP/1.1 200 OK: what the parser let through stands where it should
+    head = ResponseHead(parser.get_status_code(), start[13:], lines, keep_alive=start[5:8] != b"1.0")
     notable = head.notable
     for line in lines:
         name, _, value = line.partition(b":")
         key = _LOWER.get(name) or lower(name)
-        if key in asked or key in _FRAMING:
-            notable.setdefault(key, []).append(value.strip(b" \t"))
+        if key in noted:
+            if key in notable:
+                notable[key].append(value.strip(b" \t"))
+            else:
+                notable[key] = [value.strip(b" \t")]
     head._bounded = not _HOP_BY_HOP.isdisjoint(notable)  # noqa: SLF001
     _read_framing(head, method)
     return head
@@ -171,8 +179,8 @@ def _read_framing(head: ResponseHead, method: bytes) -> None:
             tokens = value.lower()
             head.keep_alive = b"close" not in tokens and (head.keep_alive or b"keep-alive" in tokens)
     if method == b"HEAD" or head.status in _BODYLESS or head.status < 200:
-        head.framing = Empty()
-    elif b"transfer-encoding" in notable:
+        return  # no body at all
+    if b"transfer-encoding" in notable:
         last = b",".join(notable[b"transfer-encoding"]).rsplit(b",", 1)[-1].strip().lower()
         head.framing = Chunked() if last == b"chunked" else ToClose()
     elif b"content-length" in notable:

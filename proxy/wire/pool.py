@@ -7,7 +7,7 @@ from pathlib import Path
 from pool.clock import Clock
 from proxy.wire.connection import Connection
 from proxy.wire.dial import Origin, dial
-from proxy.wire.head import Field, request_head
+from proxy.wire.head import Field, noting, request_head
 from proxy.wire.tls import client_context
 
 
@@ -37,7 +37,7 @@ class Upstream:
         proxy: str | None = None,
         asked: frozenset[bytes] = frozenset(),
     ) -> None:
-        self._asked = asked
+        self._noted = noting(asked)
         self.origin = Origin(base_url)
         self._clock = clock
         self._connect_timeout_ms = connect_timeout_ms
@@ -57,9 +57,9 @@ class Upstream:
         """Connections that wait for a request."""
         return len(self._idle)
 
-    def take_idle(self) -> Connection | None:
-        """The idle connection used last, if it is young enough and its peer has not closed it."""
-        oldest = self._clock.mono_ms() - self._keepalive_ms
+    def take_idle(self, now_ms: float) -> Connection | None:
+        """The idle connection used last, if it is young enough at this monotonic instant and not closed by its peer."""
+        oldest = now_ms - self._keepalive_ms
         while self._idle:
             connection = self._idle.pop()
             if connection.idle_since >= oldest and connection.alive():
@@ -69,13 +69,13 @@ class Upstream:
 
     async def acquire(self) -> Connection:
         """An idle connection or a new one. Raises UpstreamError when none can be made."""
-        connection = self.take_idle()
+        connection = self.take_idle(self._clock.mono_ms())
         if connection is not None:
             return connection
         loop = asyncio.get_running_loop()
         connection = await dial(
             self.origin,
-            lambda: Connection(loop, self._lost, self._asked),
+            lambda: Connection(loop, self._lost, self._noted),
             self._context,
             self._proxy,
             self._connect_timeout_ms / 1000.0,

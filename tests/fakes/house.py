@@ -70,7 +70,7 @@ class House:
 
     def decisions(self, name: str) -> list[dict[str, Any]]:
         """The events of one name so far."""
-        return [noted.line() for noted in self.daemon.events.recent if noted.event == name]
+        return [noted.line(self.daemon.redactor) for noted in self.daemon.events.recent if noted.event == name]
 
     def _refilling(self) -> bool:
         cycles = self.daemon.routes.parts.refill.view(self.clock.wall_ms())

@@ -41,11 +41,20 @@ def settings(**sections) -> Settings:
 
 
 def wish(
-    conversation="c1", *, scope="", model=MODEL, provider=GO, shape=Shape.UUID, minted=True, turn=True, value=None
+    conversation="c1",
+    *,
+    scope="",
+    model=MODEL,
+    provider=GO,
+    shape=Shape.UUID,
+    minted=True,
+    turn=True,
+    child=False,
+    value=None,
 ) -> Wish:
     value = value or f"natural-{conversation}"
     natural = Natural(value, minted=minted, digest=id_digest(value))
-    return Wish(conversation, scope, provider, model, shape, natural, turn=turn)
+    return Wish(conversation, scope, provider, model, shape, natural, turn=turn, child=child)
 
 
 def spare(routed_id=None, *, stock=STOCK, upstream_ms=900.0, verified_at=NOW, created_at=NOW) -> Spare:

@@ -99,7 +99,7 @@ def verdict_before(exchange: Exchange) -> Verdict:
 
 def outcome_of(exchange: Exchange, verdict: Verdict, now: float) -> Outcome:
     """The pool's view of an attempt, as the relay makes it."""
-    return settle.outcome_of(cast(Daemon, _House(Instant(now))), exchange, verdict, int(now))
+    return settle.outcome_of(cast(Daemon, _House(Instant(now))), exchange, verdict, now, int(now))
 
 
 def _tap(answer: Answer, sent: float) -> Tap:
