@@ -31,7 +31,10 @@ _PAUSE_SECONDS = 0.001
 
 
 class Spent(NamedTuple):
-    """One answer, as it is noted. ``usage`` is the provider's own object; ``scope`` says whose it was."""
+    """One answer, as it is noted. ``usage`` is the provider's own object; ``scope`` says whose it was.
+
+    ``probe``: ocpool asked for it itself, and no conversation is charged.
+    """
 
     at: int  # unix ms
     scope: str
@@ -41,6 +44,7 @@ class Spent(NamedTuple):
     side: bool
     partial: bool
     usage: dict[str, Any] | None
+    probe: bool = False
 
 
 class Ledger:
@@ -166,6 +170,9 @@ class Ledger:
             self._since_start.setdefault((provider, model), Sums()).add(sums)
 
     def _add(self, sums: Sums, spent: Spent) -> None:
+        if spent.probe:
+            self._add_probe(sums, spent)
+            return
         if spent.side:
             sums.side += 1
         else:
@@ -190,6 +197,16 @@ class Ledger:
         else:
             sums.cost += estimate.cost
             sums.saved += estimate.saved
+
+    def _add_probe(self, sums: Sums, spent: Spent) -> None:
+        sums.probes += 1
+        usage = normalised(spent.usage)
+        if usage is None:
+            return
+        sums.probe_tokens += (usage.input or 0) + (usage.output or 0)
+        estimate = self._prices.estimate(spent.provider, spent.model, usage, spent.at)
+        if estimate is not None:
+            sums.probe_cost += estimate.cost
 
     def _write(self, path: Path) -> None:
         today = day_of(self._now())
