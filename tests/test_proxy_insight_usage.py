@@ -240,6 +240,17 @@ def test_a_full_disk_keeps_counts_in_memory(tmp_path: Path):
     assert report(path, ("model",), None)["total"]["turns"] == 6001
 
 
+def test_keys_and_models_without_end_wait_in_bounded_memory(tmp_path: Path):
+    """None is lost from the sum, while the file cannot be written."""
+    made = ledger(tmp_path)  # a folder
+    noted(made, *(spent(model=f"m{n}", scope=f"{n:016x}", conversation=f"c{n}") for n in range(12_000)))
+    assert len(made._unwritten) <= 10_001
+    assert len(made.view()["since_start"]) <= 201
+    made.path = tmp_path / "usage.sqlite3"
+    noted(made)
+    assert report(made.path, ("provider",), None)["total"]["turns"] == 12_000
+
+
 def test_a_newer_file_is_left_alone(tmp_path: Path):
     path = tmp_path / "usage.sqlite3"
     noted(ledger(path), spent())

@@ -22,7 +22,7 @@ WRITE_SECONDS = 5.0
 CLOSE_WAIT_SECONDS = 3.0
 FOLD_DAYS = 30  # conversations are told apart for so long
 _CAPACITY = 50_000  # requests that may wait for the thread
-_MOST_ROWS = 5_000  # rows that may wait for the file; further conversations are put together
+_MOST_ROWS = 5_000  # rows that may wait for the file; further conversations are put together, at last all further ones
 _MOST_MODELS = 200
 _LONGEST_MODEL = 128
 _SHORT = 8
@@ -164,6 +164,8 @@ class Ledger:
             key = Key(day_of(day * DAY_MS), scope[:_SHORT], provider, model, conversation)
             if key not in self._unwritten and len(self._unwritten) >= _MOST_ROWS:
                 key = key._replace(conversation="")
+            if key not in self._unwritten and len(self._unwritten) >= 2 * _MOST_ROWS:
+                key = key._replace(key="", model="")
             self._unwritten.setdefault(key, Sums()).add(sums)
             if (provider, model) not in self._since_start and len(self._since_start) >= _MOST_MODELS:
                 model = ""

@@ -7,7 +7,7 @@ restored is noticed. Everything here blocks; the ledger calls it from its thread
 import contextlib
 import os
 import sqlite3
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import closing
 from dataclasses import dataclass, fields
 from datetime import date, timedelta
@@ -167,6 +167,8 @@ def read(path: Path, by: Iterable[str], since: str | None = None) -> dict[tuple[
         raise FileNotFoundError(path)
     chosen = ", ".join(columns)
     with closing(_reading(path)) as file:
+        if _is_new(file):
+            return {}
         missing = set(_missing(file))
         summed = ["0" if name in missing else f"sum({name})" for name in NAMES]
         query = (
@@ -178,6 +180,39 @@ def read(path: Path, by: Iterable[str], since: str | None = None) -> dict[tuple[
     return {tuple(row[:width]): Sums(*row[width:]) for row in rows if row[width] is not None}
 
 
+def trouble(path: Path) -> str | None:
+    """What is wrong with the file, in words; None: nothing. Reads all of it, and leaves nothing beside it.
+
+    While nobody writes it is read as it is; what looks wrong then may be a write that began meanwhile.
+    """
+    if path.with_name(f"{path.name}-wal").exists() or _trouble(path, _at_rest) is not None:
+        return _trouble(path, _reading)
+    return None
+
+
+def _trouble(path: Path, opened: Callable[[Path], sqlite3.Connection]) -> str | None:
+    try:
+        with closing(opened(path)) as file:
+            version = file.execute("PRAGMA user_version").fetchone()[0]
+            if version > VERSION:
+                return f"is of version {version}, made by a newer ocpool: nothing is added to it"
+            found = file.execute("PRAGMA quick_check(1)").fetchone()[0]
+            if found != "ok":
+                return f"is broken ({found})"
+            if not _is_new(file):
+                file.execute(f"SELECT {', '.join(_KEYS)} FROM usage LIMIT 1")  # noqa: S608 - names of ours
+    except sqlite3.OperationalError as error:
+        return f"cannot be read ({error})"
+    except sqlite3.Error as error:
+        return f"is broken ({error})"
+    return None
+
+
+def _is_new(file: sqlite3.Connection) -> bool:
+    """Was nothing written yet?"""
+    return file.execute("SELECT 1 FROM sqlite_master LIMIT 1").fetchone() is None
+
+
 def _missing(file: sqlite3.Connection) -> list[str]:
     """The counts that the file's table has no column for: an earlier ocpool made it."""
     known = {name for (name,) in file.execute(_KNOWN)}
@@ -186,16 +221,20 @@ def _missing(file: sqlite3.Connection) -> list[str]:
 
 def _reading(path: Path) -> sqlite3.Connection:
     """A connection that only reads; where the folder may not be written, of the file as it is."""
-    address = path.absolute().as_uri()
-    file = sqlite3.connect(f"{address}?mode=ro", uri=True, timeout=_BUSY_S)
+    file = sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True, timeout=_BUSY_S)
     try:
-        file.execute("SELECT 1 FROM usage LIMIT 1")
-    except sqlite3.OperationalError as error:
+        file.execute("SELECT 1 FROM sqlite_master LIMIT 1")
+    except sqlite3.Error as error:
         file.close()
         if "unable to open" not in str(error) and "readonly" not in str(error):
             raise
-        return sqlite3.connect(f"{address}?mode=ro&immutable=1", uri=True, timeout=_BUSY_S)
+        return _at_rest(path)
     return file
+
+
+def _at_rest(path: Path) -> sqlite3.Connection:
+    """A connection that only reads, takes no lock and makes no file: of what nobody writes to."""
+    return sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro&immutable=1", uri=True, timeout=_BUSY_S)
 
 
 def _create(path: Path) -> None:
