@@ -38,6 +38,15 @@ class Belief:
     compared: int
     at: int
 
+    @property
+    def confidence(self) -> float | None:
+        """The probability that it is so; None where nothing was compared: different ids were all served alike."""
+        return _likelihood(self.regime, self.score) if self.compared else None
+
+    def holds(self, now: int) -> bool:
+        """Is it young enough to be believed?"""
+        return 0 <= now - self.at <= EXPIRY_MS
+
 
 @dataclass(frozen=True, slots=True)
 class Finding:
@@ -137,7 +146,7 @@ class Estimator:
             if len(self._tracks) >= MODELS:
                 return None
             track = self._track(model)
-        if track.regime is not Regime.UNKNOWN or not 0 <= now - belief.at <= EXPIRY_MS:
+        if track.regime is not Regime.UNKNOWN or not belief.holds(now):
             return None
         track.score = max(-MOST, min(MOST, belief.score))
         track.at, track.compared = belief.at, belief.compared
@@ -163,5 +172,8 @@ def _confidence(track: Track) -> float:
     """Of the belief: from the score, or from how many different ids were all at one place."""
     if track.alike:
         return 1.0 - 0.5 ** len(track.newcomers)
-    score = track.score if track.regime is Regime.STICKY else -track.score
-    return 1.0 / (1.0 + exp(-score))
+    return _likelihood(track.regime, track.score)
+
+
+def _likelihood(regime: Regime, score: float) -> float:
+    return 1.0 / (1.0 + exp(-score if regime is Regime.STICKY else score))

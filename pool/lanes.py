@@ -80,3 +80,8 @@ class Lanes:
         if len(self._lanes) > KEPT:
             del self._lanes[next(iter(self._lanes))]
         return lane
+
+    def clock_stepped(self, step_ms: int) -> None:
+        """The clock was set; what a round that found nothing holds up, it holds up for as long as before."""
+        for lane in self._lanes.values():
+            lane.not_before += step_ms

@@ -13,6 +13,7 @@ BYTES_PER_TOKEN: Final = 4  # of a request whose uncached input is unknown
 CANARY_MS: Final = 3_600_000  # without other evidence for so long, one probe looks whether it is still balanced
 ANSWERED: Final = frozenset({ProbeKind.FAST, ProbeKind.SLOW, ProbeKind.MISMATCH})
 WRITE_MS: Final = 300_000  # what is known is written at most this often,
+FUTURE_MS: Final = 60_000  # a stamp this far ahead is a clock's fault, not another process's
 CHANGE_MS: Final = 5_000  # and this often when it is not what the store says
 
 
@@ -88,6 +89,8 @@ def beliefs(parts: Parts, now: int) -> dict[ModelKey, Belief]:
         belief, told = parts.estimator.belief(model, now), parts.told.get(model)
         if belief is None:
             continue
+        if told is not None and told.at > now + FUTURE_MS:
+            told = None  # the clock was ahead when that was written
         if told is None or belief.at - told.at >= (WRITE_MS if told.regime is belief.regime else CHANGE_MS):
             due[model] = belief
     return due

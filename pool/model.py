@@ -171,7 +171,7 @@ class ProbeResult:
     retry_after_ms: float | None = None
     endpoint: str | None = None
     body_id: str | None = None
-    tokens: int = 0
+    tokens: int = 0  # read and written, of which ``completion_tokens`` were written
     reason: str | None = None  # why it was rejected, in the throughput profile; its measurements follow
     ttfb_ms: float | None = None
     total_ms: float | None = None

@@ -134,6 +134,10 @@ def disturbed(parts: Parts, now: int, step_ms: int = 0) -> list[Note]:
     if step_ms < 0:
         parts.refill.clock_stepped(step_ms)
         parts.pauses.clock_stepped(step_ms)
+        parts.lanes.clock_stepped(step_ms)
+        for deadlines in (parts.cooldown, parts.searching):
+            deadlines.update({key: at + step_ms for key, at in deadlines.items()})
+        parts.orders.update({key: one._replace(at=one.at + step_ms) for key, one in parts.orders.items()})
     parts.pauses.begin(Area(None), now + DISTURBED_MS, Reason.DISTURBED)
     parts.bindings.settle_clock(now)
     return [Note("disturbed", {"spares": parts.inventory.disturb(now)})]

@@ -3,7 +3,8 @@
 ``next_step`` is the pure rule; ``Refill`` remembers what it needs. A cycle begins every
 ``pool.refresh_interval_ms``, and ``pool.refill_delay_ms`` after a spare was taken or missed. It verifies stale
 spares again, then tries new ids, at most twice ``pool.size`` in all. It ends early at what more probes cannot
-mend. One without an admission doubles the interval, up to an hour.
+mend. One without an admission doubles the interval, up to an hour. If all it met were slow ids, that may be chance:
+a conversation that lacks a spare is looked after sooner, by a wait of its own that doubles too.
 """
 
 from collections import deque
@@ -27,6 +28,7 @@ ENDS_CYCLE: Final = frozenset(
         ProbeKind.REJECTED,
     }
 )
+CHANCE: Final = frozenset({ProbeKind.SLOW, ProbeKind.TIMEOUT, ProbeKind.MISMATCH})  # the next id may be a good one
 NOT_THE_IDS_FAULT: Final = frozenset({ProbeKind.TRANSPORT, ProbeKind.LIMIT, ProbeKind.UNAUTHORIZED, ProbeKind.REJECTED})
 
 
@@ -46,10 +48,12 @@ class Cycle:
     next_at: int | None  # the periodic one; None: the timer is off
     eager_at: int | None  # the one after a take
     interval_ms: int
-    not_before: int = 0  # after a cycle without an admission, not even a take hurries the next
+    not_before: int = 0  # after a cycle without an admission no take hurries the next until then
+    hold_ms: int = 0  # how long that was
     running: bool = False
     attempts: int = 0
     admitted: int = 0
+    chance: bool = True  # nothing but slow ids was met
     probed_at: int = 0
     asked: deque[int] = field(default_factory=lambda: deque(maxlen=ASKED_KEPT))  # when conversations began
 
@@ -101,7 +105,7 @@ class Refill:
         """Obey other settings; every cycle's interval starts over."""
         self._pool = pool
         for cycle in self._cycles.values():
-            cycle.interval_ms, cycle.not_before = pool.refresh_interval_ms, 0
+            cycle.interval_ms, cycle.not_before, cycle.hold_ms = pool.refresh_interval_ms, 0, 0
             if pool.refresh_interval_ms == 0:
                 cycle.next_at = None
             elif now is not None:
@@ -133,14 +137,15 @@ class Refill:
     def hurry(self, now: int) -> int:
         """Begin a cycle at once for everything in demand, by command; how many."""
         for cycle in self._cycles.values():
-            cycle.next_at, cycle.not_before = now, 0
+            cycle.next_at, cycle.not_before, cycle.hold_ms = now, 0, 0
         return len(self._cycles)
 
     def renew(self, model: ModelKey, now: int) -> None:
         """What was found out about a model makes earlier failures count for nothing: it may begin now."""
         for stock, cycle in self._cycles.items():
             if (stock.provider, stock.model) == model:
-                cycle.interval_ms, cycle.not_before, cycle.eager_at = self._pool.refresh_interval_ms, 0, now
+                cycle.interval_ms, cycle.not_before, cycle.hold_ms = self._pool.refresh_interval_ms, 0, 0
+                cycle.eager_at = now
 
     def in_demand(self, now: int) -> list[Stock]:
         """Stocks wanted in the last two hours; the others are forgotten."""
@@ -173,7 +178,7 @@ class Refill:
         if step is Step.END:
             self._end(cycle, now, stocked=supply.fresh >= supply.target)
         elif step is Step.PROBE and not cycle.running:
-            cycle.running, cycle.attempts, cycle.admitted = True, 0, 0
+            cycle.running, cycle.attempts, cycle.admitted, cycle.chance = True, 0, 0, True
         return step
 
     def least_recent(self, stocks: Iterable[Stock]) -> list[Stock]:
@@ -199,6 +204,7 @@ class Refill:
         cycle.probed_at = now
         cycle.attempts += 1
         cycle.admitted += kind is ProbeKind.FAST
+        cycle.chance = cycle.chance and kind in CHANCE
         if kind in ENDS_CYCLE or cycle.attempts >= 2 * self._pool.size:
             self._end(cycle, now)
 
@@ -210,9 +216,11 @@ class Refill:
         if cycle.running and cycle.attempts > 0 and cycle.admitted == 0 and not stocked:
             least = max(cycle.interval_ms, self._pool.refill_delay_ms, 1)
             cycle.interval_ms = min(least * 2, max(LONGEST_INTERVAL_MS, base))
-            cycle.not_before = now + cycle.interval_ms
+            sooner = 2 * max(cycle.hold_ms, self._pool.refill_delay_ms)
+            cycle.hold_ms = min(sooner, cycle.interval_ms) if cycle.chance else cycle.interval_ms
+            cycle.not_before = now + cycle.hold_ms
         else:
-            cycle.interval_ms, cycle.not_before = base, 0
+            cycle.interval_ms, cycle.not_before, cycle.hold_ms = base, 0, 0
         cycle.next_at = now + max(base, cycle.interval_ms) if base else None
         if cycle.eager_at is not None and cycle.eager_at <= now:
             cycle.eager_at = None

@@ -61,7 +61,7 @@ def _demand(stock: Stock, cycle: Cycle, now: int) -> dict[str, object]:
         "shape": stock.shape.value,
         "age_ms": max(0, now - cycle.demand_at),
         "next_at": cycle.next_at,
-        "refill_at": cycle.eager_at,
+        "refill_at": None if cycle.eager_at is None else max(cycle.eager_at, cycle.not_before),
         "interval_ms": cycle.interval_ms,
         "probing": cycle.running,
         "attempts": cycle.attempts,

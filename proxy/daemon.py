@@ -5,7 +5,7 @@ import urllib.request
 from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from config.load import Loaded
 from config.settings import Settings
@@ -35,6 +35,8 @@ from proxy.targets import Targets
 from proxy.wayout import REASON, Change, WayOut, banner
 from proxy.wire.head import Field
 from proxy.wire.pool import Upstream
+
+_LEARNED: Final = ("provider", "model", "before", "regime", "because")  # what the log says of another belief
 
 
 @dataclass
@@ -149,6 +151,8 @@ class Daemon:
         self.metrics.count("decisions", decision=note.name)
         if note.name == "state_notice":
             log.warning(str(facts.get("text")), part="state")
+        if note.name == "routing":
+            log.info("routing", **{name: facts.get(name) for name in _LEARNED})
         if note.name == "retire" or (note.name == "evict" and facts.get("reason") != "room"):
             self.metrics.count(
                 "retirements",

@@ -146,6 +146,7 @@ class Prober:
             said.endpoint,
             facts.body_id,
             _tokens(answer),
+            completion_tokens=tokens(_usage(answer)).get("output"),
         )
 
     def paces(self, target: ProbeTarget) -> bool:
@@ -257,10 +258,15 @@ def _body_id(answer: dict[str, Any] | None) -> str | None:
     return found[:128] if isinstance(found, str) else None
 
 
+def _usage(answer: dict[str, Any] | None) -> dict[str, Any] | None:
+    found = (answer or {}).get("usage")
+    return found if isinstance(found, dict) else None
+
+
 def _tokens(answer: dict[str, Any] | None) -> int:
     """Tokens that the probe was billed for, read and written."""
-    usage = (answer or {}).get("usage")
-    if not isinstance(usage, dict):
+    usage = _usage(answer)
+    if usage is None:
         return 0
     total = usage.get("total_tokens")
     if isinstance(total, int):

@@ -1,5 +1,7 @@
-"""What a finished request adds to the usage ledger: one tuple, put together from what was seen."""
+"""What a finished request, or a probe, adds to the usage ledger: one tuple, put together from what was seen."""
 
+from pool.model import ProbeResult, Stock
+from proxy.answers.usage import Usage
 from proxy.exchange import Exchange
 from proxy.insight.usage import Ledger, Spent
 from proxy.pour import Ended
@@ -35,3 +37,15 @@ def note(ledger: Ledger, exchange: Exchange) -> None:
             used,
         )
     )
+
+
+def note_probe(ledger: Ledger, stock: Stock, result: ProbeResult, at: int) -> None:
+    """Note a probe that was sent at unix ms ``at``; its stock's scope says who pays, "" being the configured key.
+
+    One without an answer counts, too: whether it was billed nobody told.
+    """
+    if not result.written:
+        return
+    written = min(result.tokens, max(0, result.completion_tokens or 0))
+    usage = Usage(result.tokens - written, output=written) if result.tokens else None
+    ledger.note(Spent(at, stock.scope, stock.provider, stock.model, "", False, False, usage, probe=True))

@@ -14,7 +14,7 @@ from pool.model import Note, ProbeResult, Start, Stock
 from pool.refill import ProbeWish
 from pool.rounds import Round
 from pool.search import Found, GiveUp, Search
-from proxy import network
+from proxy import network, spending
 from proxy.archiving import archiving_of
 from proxy.daemon import Daemon
 from proxy.notify import ALIVE, notify, watchdog_ms
@@ -191,7 +191,9 @@ class Upkeep:
         target = daemon.targets.target_for(stock.provider, stock.model, stock.scope)
         if target is None:
             return None
+        sent_at = daemon.clock.wall_ms()
         result = await daemon.prober.probe(target, session, timeout_ms)
+        spending.note_probe(daemon.usage, stock, result, sent_at)
         if result.status is not None:
             daemon.problem(network.PART, None)
         model = {"provider": stock.provider, "model": stock.model}

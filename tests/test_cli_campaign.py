@@ -13,7 +13,7 @@ from proxy.cli.campaign.plots import waits
 from proxy.cli.campaign.report import document, effect, write
 from proxy.cli.campaign.routed import Routed
 from proxy.cli.campaign.running import Job, Results, campaign, play
-from proxy.cli.campaign.sockets import Repeat, Small, repeats, shortened, virtually
+from proxy.cli.campaign.sockets import LATER_MS, Repeat, Small, repeats, shortened, trace, virtually
 from proxy.simulator.clients import PI
 from proxy.simulator.played import Play
 from proxy.simulator.traces import conversations
@@ -162,9 +162,30 @@ def test_a_flip_is_brought_within_a_short_play():
     assert [one.p50_ms > 0 for one in virtually("flip", 1, 4, draws=2)] == [True, True]
 
 
+@pytest.mark.parametrize("draw", [74, 107, 238, 253])
+def test_whoever_began_badly_after_a_cycle_of_slow_ids_alone_does_not_stay_there(draw):
+    """Draws in which the first six ids are all slow: one in 64. The second conversation begins on a bad natural id."""
+    play = Play(World.of(shortened("sticky"), 1, epoch_ms=EPOCH_MS), Routed(MODEL, draw))
+    play.run(replace(one, start_ms=one.start_ms + draw * LATER_MS) for one in trace(1))
+    kinds = [note.facts["kind"] for _, note in play.policy.notes if note.name == "probe"]
+    assert kinds[:6] == ["timeout"] * 6
+    turns = [turn for turn in play.turns if turn.number == 1]
+    assert turns[0].bad
+    assert len(turns) == 7
+    assert sum(turn.bad for turn in turns) <= 3
+
+
+async def test_a_play_over_sockets_tells_how_well_the_machine_kept_up(tmp_path):
+    """Real ms, of which each is many of the clock's."""
+    [found] = await repeats(["limits"], 1, tmp_path, scale=400.0, count=2)
+    usual, worst = found.late_ms
+    assert 0.0 < usual < worst < 10_000.0
+    assert f"late by {usual:.1f} ms" in found.says()
+
+
 @pytest.mark.slow
 async def test_a_play_over_sockets_agrees_with_the_same_in_virtual_time(tmp_path):
-    """One seed of each scenario; about three minutes."""
+    """One seed of each scenario; about six minutes on a machine that is quiet."""
     names = ("sticky", "balanced", "hops", "limits", "overload", "legacy", "outage")
     found = await repeats(names, 1, tmp_path)
     assert [one.scenario for one in found if not one.agrees] == []

@@ -3,9 +3,10 @@
 import asyncio
 import os
 import socket
+import sqlite3
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
 from email.utils import formatdate
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
@@ -19,7 +20,9 @@ from proxy import __version__
 from proxy.cli.checks import credential, daemon, environment, files, network, settings, unit
 from proxy.cli.checks.finding import Finding
 from proxy.cli.checks.network import EARLIEST_MS, Reached
-from proxy.cli.keys import Key
+from proxy.cli.keys import Key as KeyFound
+from proxy.insight import usage_file
+from proxy.insight.usage_file import Key, Sums
 from proxy.runtime import Running
 from proxy.service import templates
 from tests.fakes.house import street
@@ -149,6 +152,60 @@ def test_a_state_file_that_is_none_is_found(tmp_path: Path, text: str | None, sa
 def test_kept_corrupt_files_are_a_note(tmp_path: Path):
     (tmp_path / "state.json.corrupt-1").touch()
     [found] = files.state(tmp_path / "state.json")
+    assert found.note
+
+
+def with_a_table(path: Path, *statements: str) -> None:
+    with closing(sqlite3.connect(path)) as file, file:
+        for statement in statements:
+            file.execute(statement)
+
+
+def torn(path: Path) -> None:
+    """Counts of many, and a hole in the middle of the file."""
+    usage_file.add(path, {Key("2026-11-30", "k", "p", f"m{n}", "c"): Sums(turns=1) for n in range(2000)})
+    data = bytearray(path.read_bytes())
+    data[8192:12_288] = b"\xff" * 4096
+    path.write_bytes(data)
+
+
+@pytest.mark.parametrize(
+    ("make", "said"),
+    [
+        (lambda _: None, None),
+        (lambda path: usage_file.add(path, {Key("2026-11-30", "k", "p", "m", "c"): Sums(turns=1)}), None),
+        (lambda path: path.touch(), None),
+        (lambda path: path.write_bytes(b"x" * 5000), "broken"),
+        (torn, "broken"),
+        (lambda path: path.mkdir(), "no file"),
+        (os.mkfifo, "no file"),
+        (lambda path: with_a_table(path, "PRAGMA user_version = 9"), "newer ocpool"),
+        (lambda path: with_a_table(path, "CREATE TABLE usage (things TEXT)"), "cannot be read"),
+        (lambda path: with_a_table(path, "CREATE TABLE others (things TEXT)"), "cannot be read"),
+    ],
+)
+def test_a_usage_file_that_cannot_be_used_is_found(tmp_path: Path, make: Callable[[Path], object], said: str | None):
+    path = tmp_path / "usage.sqlite3"
+    make(path)
+    before = sorted(tmp_path.iterdir())
+    found = problems(files.usage(path))
+    assert [said in one for one in found] == [True] * bool(said)
+    if said is None:
+        assert sorted(tmp_path.iterdir()) == before, "looking makes nothing"
+
+
+@not_root
+def test_a_usage_file_of_somebody_else_is_found(tmp_path: Path):
+    path = tmp_path / "usage.sqlite3"
+    path.touch(mode=0o400)
+    assert "by this user" in problems(files.usage(path))[0]
+
+
+def test_kept_broken_usage_files_are_a_note(tmp_path: Path):
+    path = tmp_path / "usage.sqlite3"
+    usage_file.add(path, {})
+    (tmp_path / "usage.sqlite3.corrupt-1").touch()
+    [found] = files.usage(path)
     assert found.note
 
 
@@ -339,7 +396,7 @@ def test_an_answer_without_a_date_says_nothing_about_the_clock(date: str | None)
 
 
 def test_a_key_that_the_gateway_refuses_is_found_and_not_shown():
-    key = Key("sk-planted-secret", "OPENCODE_API_KEY", shared=True)
+    key = KeyFound("sk-planted-secret", "OPENCODE_API_KEY", shared=True)
     [found] = problems(credential.taken(key, Reached(401, "application/json", None)))
     assert "sk-planted" not in found
     assert credential.taken(key, Reached(200, "application/json", None)) == []
@@ -348,8 +405,8 @@ def test_a_key_that_the_gateway_refuses_is_found_and_not_shown():
 
 def test_having_no_key_is_no_fault():
     assert problems(credential.key(None)) == []
-    assert credential.key(Key("sk-x", "probe.api_key", shared=True)) == []
-    [stored] = credential.key(Key("sk-x", "auth.json"))
+    assert credential.key(KeyFound("sk-x", "probe.api_key", shared=True)) == []
+    [stored] = credential.key(KeyFound("sk-x", "auth.json"))
     assert stored.note
 
 

@@ -195,6 +195,19 @@ def test_what_is_known_is_written_once_and_then_only_from_time_to_time(tmp_path)
     assert [belief.regime for belief in process.routes.beliefs(NOW + 11 * MINUTE).values()] == [Regime.STICKY]
 
 
+def test_after_the_clock_was_set_back_what_is_learned_is_written_at_once_again(tmp_path):
+    """Not when the clock comes to the old time again; a restart in between would know nothing."""
+    process = Process(tmp_path / "state.json")
+    converse(process.routes, 4, NOW + 10 * HOUR, served=sticky)
+    process.settle(NOW + 10 * HOUR + MINUTE)
+    converse(process.routes, 4, NOW, served=sticky)
+    assert [belief.regime for belief in process.routes.beliefs(NOW + MINUTE).values()] == [Regime.STICKY]
+    process.settle(NOW + MINUTE, 10_000)
+    assert process.routes.beliefs(NOW + 2 * MINUTE) == {}
+    another = Process(tmp_path / "state.json", NOW + 3 * MINUTE)
+    assert another.routes.routing(GO, MODEL, NOW + 3 * MINUTE)["regime"] == "sticky"
+
+
 def test_what_is_remembered_is_bounded_however_many_models_clients_name():
     pool = routes()
     for number in range(300):

@@ -116,14 +116,14 @@ def test_an_overloaded_probe_is_its_own_ids_no_and_the_cycle_goes_on():
 
 
 def test_cycles_without_an_admission_double_the_interval_up_to_an_hour_and_one_admission_resets_it():
-    refill = Refill(POOL)
+    refill = Refill(settings(pool={"refill_delay_ms": 0}).pool)  # nobody but the timer begins one
     now = NOW
     refill.demanded(STOCK, now)
-    now += 15_000
+    now += 300_000
     waits = []
     for _ in range(6):
         assert run(refill, now, [ProbeKind.SLOW] * 6) == 6
-        refill.demanded(STOCK, now)  # a take does not hurry it either
+        refill.demanded(STOCK, now)
         wait = refill.view(now)[STOCK].next_at - now
         assert refill.step(STOCK, EMPTY, now + wait - 1) is Step.WAIT
         waits.append(wait // MINUTE)
@@ -131,6 +131,49 @@ def test_cycles_without_an_admission_double_the_interval_up_to_an_hour_and_one_a
     assert waits == [10, 20, 40, 60, 60, 60]
     assert run(refill, now, [ProbeKind.SLOW, ProbeKind.FAST, *[ProbeKind.SLOW] * 4]) == 6
     assert refill.view(now)[STOCK].interval_ms == 300_000
+
+
+def waits_of_the_needy(kinds, cycles=9):
+    """How long a conversation without a spare waits after each cycle that found these, in seconds."""
+    refill = Refill(POOL)
+    now, waits = NOW + 15_000, []
+    refill.demanded(STOCK, NOW)
+    for _ in range(cycles):
+        run(refill, now, kinds)
+        since = now
+        while refill.step(STOCK, EMPTY, now) is Step.WAIT:
+            now += SECOND
+            refill.demanded(STOCK, now)
+        waits.append((now - since) // SECOND)
+    return waits
+
+
+def test_only_slow_ids_may_be_chance_so_that_who_lacks_a_spare_waits_less_than_the_timer():
+    """With half of the ids slow, one cycle in 64 meets nothing else; the next id may be a good one."""
+    for kind in (ProbeKind.SLOW, ProbeKind.TIMEOUT, ProbeKind.MISMATCH):
+        assert waits_of_the_needy([kind] * 6) == [30, 60, 120, 240, 480, 960, 1920, 3600, 3600]
+
+
+def test_a_good_id_makes_the_wait_short_again():
+    refill = Refill(POOL)
+    refill.demanded(STOCK, NOW)
+    now = NOW + 15_000
+    for kinds, hold_ms in (
+        ([ProbeKind.SLOW] * 6, 30_000),
+        ([ProbeKind.SLOW] * 6, 60_000),
+        ([ProbeKind.FAST] * 6, 0),
+        ([ProbeKind.SLOW] * 6, 30_000),
+    ):
+        refill.demanded(STOCK, now)
+        now += HOUR
+        run(refill, now, kinds)
+        assert refill.view(now)[STOCK].hold_ms == hold_ms
+
+
+@pytest.mark.parametrize("kind", [ProbeKind.TRANSPORT, ProbeKind.OVERLOADED, ProbeKind.REJECTED, ProbeKind.LIMIT])
+def test_a_gateway_that_refuses_is_not_asked_sooner_for_anybody(kind):
+    """The double of five minutes at once, and so on."""
+    assert waits_of_the_needy([ProbeKind.SLOW, *[kind] * 5], 4) == [600, 1200, 2400, 3600]
 
 
 def test_a_full_reserve_ends_a_cycle_without_a_probe():

@@ -128,6 +128,22 @@ def test_a_round_that_finds_nothing_says_so_and_is_not_repeated_at_once():
     assert made.next_round(NOW + 2 * MINUTE, anyone) is not None
 
 
+def test_a_clock_that_was_set_back_holds_no_round_up_for_longer():
+    """Neither one that follows a round that found nothing, nor one that was ordered."""
+    hours = 9 * 60 * MINUTE
+    made = pool()
+    play(made, NOW, turn(40.0))
+    run(made.next_round(NOW, anyone), NOW, DEAD, SLOW, SLOW)
+    made.disturbed(NOW - hours, -hours)
+    now = NOW - hours + 2 * MINUTE
+    made.start(wish(), now)
+    assert made.next_round(now, anyone) is not None
+    ordered = pool()
+    play(ordered, NOW, turn(40.0))
+    ordered.disturbed(NOW - hours, -hours)
+    assert ordered.next_round(NOW - hours + 15 * SECOND, anyone) is not None
+
+
 def test_a_sub_agents_conversation_leases_from_the_same_pool_and_probes_nothing():
     made = pool(spare("s1"))
     start = made.start(wish(child=True), NOW)

@@ -38,6 +38,7 @@ def test_nothing_wrong_is_exit_0(place: Path, capsys):
         "folders",
         "state",
         "secret",
+        "usage",
         "lock",
         "port",
         "proxies",

@@ -63,6 +63,47 @@ def test_as_json_every_row_says_whether_it_is_fresh(path, capsys):
     assert seen["version"] == 1
 
 
+def learned(**changes):
+    now = int(time.time() * 1000)
+    routing = {
+        "opencode-go": {
+            "kimi-k3": {"regime": "sticky", "score": 4.1, "compared": 12, "at": now - 120_000},
+            "glm-5.3": {"regime": "balanced", "score": 0.0, "compared": 0, "at": now - 7 * 3_600_000},
+            "odd": {"regime": "upside down", "score": 1, "at": 1},
+        },
+        "opencode": 7,
+    }
+    probes = {"opencode-go": [now - 60_000, now - 1_000, now - 4_000_000, "x"], "opencode": [1], "other": None}
+    return document(routing=routing, probes=probes, **changes)
+
+
+def test_what_was_learned_of_routing_is_shown_and_whether_it_is_still_believed(path, capsys):
+    """By model, with its confidence; for six hours, or nothing."""
+    path.write_text(json.dumps(learned()))
+    assert run(["inspect"]) == 0
+    said = capsys.readouterr()
+    lines = [line.split() for line in said.out.splitlines()]
+    assert ["opencode-go", "kimi-k3", "sticky", "98%", "12", "2", "min", "yes"] in lines
+    assert ["opencode-go", "glm-5.3", "balanced", "-", "0", "7", "h", "no"] in lines
+    assert "1 of its entries" in said.err
+    assert ["opencode-go", "2"] in lines  # probes of the last hour
+    assert run(["inspect", "--json"]) == 0
+    seen = json.loads(capsys.readouterr().out)
+    assert [(row["model"], row["regime"], row["holds"]) for row in seen["routing"]] == [
+        ("glm-5.3", "balanced", False),
+        ("kimi-k3", "sticky", True),
+    ]
+    assert seen["probes"] == [{"provider": "opencode-go", "sent": 2}]
+
+
+@pytest.mark.parametrize("odd", [None, 3, [], {"opencode-go": []}, {"opencode-go": {"kimi-k3": [1]}}])
+def test_a_file_that_tells_nothing_readable_of_routing(path, capsys, odd):
+    """The rest is shown."""
+    path.write_text(json.dumps(document(routing=odd, probes=odd)))
+    assert run(["inspect"]) == 0
+    assert short(SPARE) in capsys.readouterr().out
+
+
 def test_nothing_is_written_and_no_lock_is_taken(path, capsys):
     """Read-only, also where a lock is held by somebody."""
     path.write_text(json.dumps(document()))

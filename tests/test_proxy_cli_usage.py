@@ -67,6 +67,18 @@ def test_by_model_with_a_sum_and_what_the_numbers_leave_out(counted, capsys):
     assert "without a known price" in out
 
 
+def test_what_probes_cost_is_said_where_there_were_any(counted, capsys):
+    assert run(["usage"]) == 0
+    assert "of ocpool's own" not in capsys.readouterr().out
+    usage_file.add(
+        counted, {Key(TODAY, "", "opencode-go", "kimi-k3", ""): Sums(probes=3, probe_tokens=31, probe_cost=0.00012)}
+    )
+    assert run(["usage"]) == 0
+    out = capsys.readouterr().out
+    assert next(line for line in out.splitlines() if "kimi-k3" in line).split()[-1] == "3"
+    assert "3 probes of ocpool's own cost 31 tokens (about $0.000120); no other column has them." in out
+
+
 @pytest.mark.parametrize(
     ("by", "first"),
     [("day", LAST_WEEK), ("key", "aaaaaaaa"), ("conversation", "c1"), ("provider", "opencode-go")],

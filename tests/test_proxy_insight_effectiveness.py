@@ -1,12 +1,17 @@
 """Did routing help? From events to a table, a median gain with its interval, and a sentence that claims no more."""
 
+import io
 import json
 import random
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from rich.console import Console
 
+from proxy.cli.stats import show
 from proxy.insight.contrast import CONVERSATIONS, Days, contrast
-from proxy.insight.effectiveness import ROWS, Effectiveness
+from proxy.insight.effectiveness import DECISIONS, ROWS, Effectiveness
 from proxy.insight.intervals import Interval, fewer, interval, median, ratio
 from proxy.insight.rotation import RotatingFile
 from proxy.insight.samples import Sample
@@ -222,6 +227,34 @@ def test_what_a_line_holds_otherwise_than_expected_is_passed_over():
     assert found["natural"]["unmeasured"] == 1
     assert found["probes"]["sent"] == 1
     assert found["gain"]["throughput"]["measured"] == 0
+
+
+ODD = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers(-(2**63), 2**63 - 1)
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | st.sampled_from(
+        ["ok", "dead", "latency", "throughput", "sticky", "balanced", "route", "spare", "fast", "complete"]
+    ),
+    lambda inner: st.lists(inner, max_size=2) | st.dictionaries(st.sampled_from(["input", "cached", "output"]), inner),
+    max_leaves=4,
+)
+FACTS = (
+    *("conversation", "model", "provider", "mode", "profile", "source", "natural", "gain", "regime", "because", "kind"),
+    *("tokens", "tps", "first_event_ms", "total_ms", "upstream_ms", "route", "stream", "status", "ended", "again"),
+    *("natural_tps", "chosen_tps", "natural_ms", "chosen_ms", "verdict", "estimated", "confidence", "at"),
+)
+NAMES = st.sampled_from([*DECISIONS, "request", "turn", "routing", "probe", "probe-round", "evict", "started"])
+
+
+@settings(max_examples=300)
+@given(st.lists(st.tuples(NAMES, st.dictionaries(st.sampled_from(FACTS), ODD)), max_size=8))
+def test_no_log_whatsoever_makes_the_figures_fail(events):
+    """Lines that are JSON, but not of ours: from another version, or damaged."""
+    told = facts(*({"at": NOW, **line, "event": name} for name, line in events))
+    assert told["effect"] in {"helps", "harms", "none", "unknown"}
+    show(told | {"broken": 0}, Console(file=io.StringIO()))
 
 
 def test_probes_and_evictions_are_counted():

@@ -22,6 +22,10 @@ from proxy.insight.usage_report import report
 DAY_MS = 86_400_000
 NOW = 20_787 * DAY_MS + 43_200_000  # noon of 2026-11-30
 USAGE = {"prompt_tokens": 1000, "completion_tokens": 100, "prompt_tokens_details": {"cached_tokens": 600}}
+EARLIER = (
+    *("turns", "side", "partial", "unknown", "unpriced", "input", "told"),
+    *("cached", "written", "output", "reasoning", "cost", "saved"),
+)
 BY_ALL = ("day", "key", "provider", "model", "conversation")
 
 
@@ -29,9 +33,8 @@ def spent(
     usage: dict | None = USAGE, *, at: int = NOW, model: str = "kimi-k3", conversation: str = "c1", **more
 ) -> Spent:
     facts = {"scope": "0123456789abcdef", "provider": "opencode-go", "side": False, "partial": False} | more
-    return Spent(
-        at, facts["scope"], facts["provider"], model, conversation, facts["side"], facts["partial"], normalised(usage)
-    )
+    said = (at, facts["scope"], facts["provider"], model, conversation, facts["side"], facts["partial"], normalised(usage))
+    return Spent(*said, probe=facts.get("probe", False))
 
 
 def ledger(path: Path | None, said: list[str] | None = None, now: int = NOW, **more) -> Ledger:
@@ -86,6 +89,53 @@ def test_what_was_not_reported_is_unknown_and_what_has_no_price_is_unpriced(tmp_
     assert (total["turns"], total["side_calls"], total["unpriced"], total["input"]) == (3, 1, 1, 1010)
     assert total["cost_usd"] == pytest.approx(10 * 3 / 1e6)
     assert total["hit_rate"] == 0.6  # of the one answer that said how much of it was cached
+
+
+def test_probes_are_told_apart_from_what_was_asked_for(tmp_path: Path):
+    path = tmp_path / "usage.sqlite3"
+    told = {"prompt_tokens": 9, "completion_tokens": 1}
+    probes = [spent(told, probe=True, conversation=""), spent(None, probe=True, conversation="")]
+    made = noted(ledger(path), spent(), *probes, spent(told, probe=True, conversation="", model="mystery"))
+    rows = {row["model"]: row for row in report(path, ("model",), None)["rows"]}
+    found = rows["kimi-k3"]
+    assert (found["turns"], found["unknown"], found["input"], found["output"]) == (1, 0, 1000, 100)
+    assert (found["probes"], found["probe_tokens"]) == (2, 10)
+    assert found["probe_cost_usd"] == pytest.approx((9 * 3 + 15) / 1e6)
+    assert (rows["mystery"]["turns"], rows["mystery"]["unpriced"], rows["mystery"]["probe_tokens"]) == (0, 0, 10)
+    assert rows["mystery"]["probe_cost_usd"] is None
+    assert [row["probes"] for row in made.view()["since_start"]] == [2, 1]
+
+
+@pytest.fixture
+def of_an_earlier_version(tmp_path: Path) -> Path:
+    """A file whose table has no column for what is counted since; its columns had no defaults."""
+    path = tmp_path / "usage.sqlite3"
+    columns = [f"{name} TEXT NOT NULL" for name in BY_ALL] + [f"{name} INTEGER NOT NULL" for name in EARLIER]
+    with closing(sqlite3.connect(path)) as file, file:
+        file.execute(f"CREATE TABLE usage ({', '.join(columns)}, PRIMARY KEY ({', '.join(BY_ALL)})) WITHOUT ROWID")
+        values = ("2026-11-30", "k", "opencode-go", "kimi-k3", "c1", *[1] * len(EARLIER))
+        file.execute(f"INSERT INTO usage VALUES ({', '.join('?' * len(values))})", values)  # noqa: S608
+        file.execute("PRAGMA user_version = 1")
+    return path
+
+
+def test_a_file_of_an_earlier_version_is_read_as_it_is_and_added_to(of_an_earlier_version: Path):
+    path = of_an_earlier_version
+    total = report(path, ("model",), None)["total"]
+    assert (total["turns"], total["probes"], total["probe_cost_usd"]) == (1, 0, None)
+    noted(ledger(path), spent(), spent(probe=True, conversation=""))
+    total = report(path, ("model",), None)["total"]
+    assert (total["turns"], total["probes"], total["probe_tokens"]) == (2, 1, 1100)
+
+
+def test_an_earlier_version_can_still_add_to_the_file_of_this_one(tmp_path: Path):
+    path = tmp_path / "usage.sqlite3"
+    noted(ledger(path), spent())
+    names = (*BY_ALL, *EARLIER)
+    with closing(sqlite3.connect(path)) as file, file:
+        values = ("2026-11-30", "k", "p", "m", "c", *[1] * len(EARLIER))
+        file.execute(f"INSERT INTO usage ({', '.join(names)}) VALUES ({', '.join('?' * len(names))})", values)  # noqa: S608
+    assert report(path, ("model",), None)["total"]["turns"] == 2
 
 
 def test_an_explicit_zero_is_a_hit_rate():
@@ -189,6 +239,17 @@ def test_a_full_disk_keeps_counts_in_memory(tmp_path: Path):
     noted(made)
     assert not made.problems
     assert report(path, ("model",), None)["total"]["turns"] == 6001
+
+
+def test_keys_and_models_without_end_wait_in_bounded_memory(tmp_path: Path):
+    """None is lost from the sum, while the file cannot be written."""
+    made = ledger(tmp_path)  # a folder
+    noted(made, *(spent(model=f"m{n}", scope=f"{n:016x}", conversation=f"c{n}") for n in range(12_000)))
+    assert len(made._unwritten) <= 10_001
+    assert len(made.view()["since_start"]) <= 201
+    made.path = tmp_path / "usage.sqlite3"
+    noted(made)
+    assert report(made.path, ("provider",), None)["total"]["turns"] == 12_000
 
 
 def test_a_newer_file_is_left_alone(tmp_path: Path):

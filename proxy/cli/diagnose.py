@@ -8,7 +8,6 @@ import click
 from config.settings import Settings
 from pool.ids import new_id
 from pool.model import ModelKey, ProbeKind, ProbeResult, Shape
-from pool.track import EXPIRY_MS
 from proxy.cli import probing
 from proxy.cli.instants import duration
 from proxy.cli.options import json_option, load_settings, print_json, settings_options
@@ -95,7 +94,7 @@ def known(place: Bench, *, wanted: bool) -> dict[str, object] | None:
         return None
     belief = beliefs.get(ModelKey(place.target.provider, place.target.model))
     age_ms = place.clock.wall_ms() - belief.at if belief is not None else 0
-    if belief is None or not 0 <= age_ms <= EXPIRY_MS:
+    if belief is None or not belief.holds(place.clock.wall_ms()):
         return None
     return {"routing": belief.regime.value, "compared": belief.compared, "age_ms": age_ms}
 

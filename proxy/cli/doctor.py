@@ -70,12 +70,13 @@ def examine(config_file: Path | None, overrides: Sequence[str], *, offline: bool
 
 
 def _installation(loaded: "Loaded") -> Iterator[Looked]:
-    from config.paths import config_file, key_path, state_path
+    from config.paths import config_file, key_path, state_path, usage_path
     from proxy.cli.checks import credential, files, settings
     from proxy.cli.checks import daemon as daemons
     from proxy.runtime import find
 
     tree, path = loaded.settings, state_path(loaded.settings)
+    counts = usage_path(tree)
     running = find(path.parent)
     file = loaded.file or config_file()
     yield _look("settings", lambda: [*settings.warned(loaded.warnings), *settings.private(file, "The settings file")])
@@ -83,6 +84,7 @@ def _installation(loaded: "Loaded") -> Iterator[Looked]:
     yield _look("folders", lambda: files.folder(path.parent))
     yield _look("state", lambda: [*files.state(path), *settings.private(path, "The state file")])
     yield _look("secret", lambda: [*files.secret(key_path(tree)), *settings.private(key_path(tree), "The secret file")])
+    yield _look("usage", lambda: [*files.usage(counts), *settings.private(counts, "The usage file")])
     yield _look("lock", lambda: files.lock(path))
     yield _look("sharing", lambda: files.shared(path, os.environ, Path.home()))
     yield _look("port", lambda: daemons.port(tree, running))

@@ -11,6 +11,7 @@ from proxy.cli.options import json_option, load_settings, print_json, settings_o
 from proxy.cli.tables import Row, console, fact, milliseconds, printable, show_table
 
 if TYPE_CHECKING:
+    from pool.estimator import Belief
     from pool.model import Binding, Spare
 
 LONGEST = 256 * 1024 * 1024
@@ -21,7 +22,7 @@ _LABEL = re.compile(r"[0-9a-f]{16}")
 @settings_options
 @json_option
 def inspect(config_file: Path | None, overrides: Sequence[str], as_json: bool) -> int:
-    """Show spares and bindings with their ages, from the state file; ids as digests.
+    """Show spares, bindings and what was learned of routing, with their ages, from the state file; ids as digests.
 
     Exit code 1 when there is nothing that could be read.
     """
@@ -41,6 +42,8 @@ def inspect(config_file: Path | None, overrides: Sequence[str], as_json: bool) -
         click.echo(f"ocpool: {remark}", err=True)
     show_table(to, "Spares", seen["spares"], _SPARES)
     show_table(to, "Bindings", seen["bindings"], _BINDINGS)
+    show_table(to, "Routing, as it was learned", seen["routing"], _ROUTING)
+    show_table(to, "Probes in the last hour", seen["probes"], _PROBES)
     if not seen["spares"] and not seen["bindings"]:
         to.print("No spares and no bindings.")
     return 0
@@ -86,10 +89,17 @@ def summary(document: dict[str, Any], now: int, ttl_ms: int) -> dict[str, Any]:
         document.get("bindings"),
     )
     bindings = bindings if isinstance(bindings, dict) else {}
+    beliefs = [
+        (provider, model, raw) for provider, models in _table(document.get("routing")) for model, raw in _table(models)
+    ]
+    learned = [
+        (provider, model, belief) for provider, model, raw in beliefs if (belief := schema.read_belief(raw)) is not None
+    ]
     free = [spare for raw in entries if (spare := schema.read_spare(raw)) is not None]
     held = [kept for raw in reserved if (kept := schema.read_reserved(raw)) is not None]
     bound = [found for key, raw in bindings.items() if (found := schema.read_binding(key, raw)) is not None]
     skipped = len(entries) + len(reserved) + len(bindings) - len(free) - len(held) - len(bound)
+    skipped += len(beliefs) - len(learned)
     if skipped:
         remarks.append(f"left out, because it cannot be read: {skipped} of its entries.")
     spares = [_spare(spare, now, ttl_ms) for spare in free]
@@ -99,6 +109,8 @@ def summary(document: dict[str, Any], now: int, ttl_ms: int) -> dict[str, Any]:
         "remarks": remarks,
         "spares": sorted(spares, key=lambda row: (row["provider"], row["model"], not row["fresh"], row["upstream_ms"])),
         "bindings": [_binding(found, now) for found in sorted(bound, key=lambda found: -found.last_seen_at)],
+        "routing": [_belief(provider, model, belief, now) for provider, model, belief in sorted(learned)],
+        "probes": _probes(document.get("probes"), now),
     }
 
 
@@ -141,6 +153,35 @@ def _binding(binding: "Binding", now: int) -> Row:
     }
 
 
+def _belief(provider: str, model: str, belief: "Belief", now: int) -> Row:
+    return {
+        "provider": provider,
+        "model": model,
+        "regime": belief.regime.value,
+        "confidence": None if belief.confidence is None else round(belief.confidence, 3),
+        "compared": belief.compared,
+        "age_ms": now - belief.at,
+        "holds": belief.holds(now),
+    }
+
+
+def _probes(table: object, now: int) -> list[Row]:
+    """How many of the last hour's probes are counted, by provider."""
+    from pool.stores.ledger import HOUR_MS
+    from pool.stores.schema import integer
+
+    rows: list[Row] = []
+    for provider, stamps in _table(table):
+        sent = sum(1 for raw in _list(stamps) if (at := integer(raw)) is not None and abs(now - at) < HOUR_MS)
+        if sent:
+            rows.append({"provider": provider, "sent": sent})
+    return rows
+
+
+def _table(value: object) -> list[tuple[str, Any]]:
+    return list(value.items()) if isinstance(value, dict) else []
+
+
 def _list(value: object) -> list[Any]:
     return value if isinstance(value, list) else []
 
@@ -169,3 +210,15 @@ _BINDINGS = (
     ("age", milliseconds("age_ms")),
     ("idle", milliseconds("idle_ms")),
 )
+
+_ROUTING = (
+    ("provider", fact("provider")),
+    ("model", fact("model")),
+    ("routing", fact("regime")),
+    ("confidence", lambda row: None if row["confidence"] is None else f"{row['confidence']:.0%}"),
+    ("compared", fact("compared")),
+    ("last evidence", milliseconds("age_ms")),
+    ("believed", fact("holds")),
+)
+
+_PROBES = (("provider", fact("provider")), ("sent", fact("sent")))

@@ -71,6 +71,12 @@ def remarks(seen: dict[str, Any]) -> list[str]:
         lines.append(
             f"{total['unknown']} answers reported no tokens ({total['partial']} were cut off); they count as none."
         )
+    if total["probes"]:
+        cost = f" (about ${total['probe_cost_usd']:.6f})" if total["probe_cost_usd"] else ""
+        lines.append(
+            f"{total['probes']} probes of ocpool's own cost {total['probe_tokens']} tokens{cost}; "
+            "no other column has them."
+        )
     if total["unpriced"]:
         lines.append(f"{total['unpriced']} answers are of models without a known price; pricing.path can name one.")
     return lines
@@ -112,4 +118,5 @@ def columns(by: Sequence[str]) -> Sequence[tuple[str, Callable[[Row], object]]]:
         ("reasoning", _nonzero("reasoning")),
         ("cost $", money("cost_usd")),
         ("saved $", money("saved_usd")),
+        ("probes", _nonzero("probes")),
     )

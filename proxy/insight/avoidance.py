@@ -28,7 +28,7 @@ class Avoidance:
 
     def probe(self, facts: dict[str, Any]) -> None:
         """A probe; only that of an id that was never seen before counts."""
-        kind = facts.get("kind")
+        kind = str(facts.get("kind"))
         took = facts.get("upstream_ms") or facts.get("wall_ms")
         if facts.get("again") or kind not in {"fast", "slow", "gateway-id-mismatch", *_REFUSED}:
             return
@@ -36,10 +36,10 @@ class Avoidance:
 
     def request(self, facts: dict[str, Any]) -> None:
         """A request; only a turn on a chosen id counts, unless it had much to read."""
-        if facts.get("route") not in _CHOSEN or facts.get("side_call") or not facts.get("stream"):
+        if str(facts.get("route")) not in _CHOSEN or facts.get("side_call") or not facts.get("stream"):
             return
         tokens = facts.get("tokens")
-        read = tokens.get("input", 0) - tokens.get("cached", 0) if isinstance(tokens, dict) else 0
+        read = _count(tokens, "input") - _count(tokens, "cached") if isinstance(tokens, dict) else 0
         took = facts.get("upstream_ms") or facts.get("first_event_ms")
         if facts.get("verdict") == "overload":
             self._count("chosen", bad=True)
@@ -80,3 +80,8 @@ class Avoidance:
     def _count(self, kind: str, *, bad: bool) -> None:
         self._seen[kind] += 1
         self._bad[kind] += bad
+
+
+def _count(tokens: dict[str, Any], kind: str) -> int:
+    found = tokens.get(kind)
+    return found if isinstance(found, int) else 0

@@ -54,6 +54,8 @@ class Effectiveness:
         """Take in events, oldest first."""
         for event in events:
             name = event.get("event")
+            if not isinstance(name, str):
+                continue
             if name in {"started", "reloaded"} and isinstance(event.get("mode"), str):
                 self._mode = event["mode"]
             at = event.get("at")
@@ -62,8 +64,7 @@ class Effectiveness:
             self._first = at if self._first is None else self._first
             self._last = at
             self._events += 1
-            if isinstance(name, str):
-                self._take(name, event)
+            self._take(name, event)
         return self
 
     def _take(self, name: str, event: dict[str, Any]) -> None:
@@ -96,9 +97,9 @@ class Effectiveness:
         if name == SWITCHED:
             if natural in {"dead", "rejected"}:
                 self._rescued[natural] += 1
-            gain, profile = event.get("gain"), event.get("profile")
-            if isinstance(gain, int | float) and gain > 0 and profile in self._gains:
-                self._gains[profile].add(float(gain))
+            gain, sample = event.get("gain"), self._gains.get(str(event.get("profile")))
+            if isinstance(gain, int | float) and gain > 0 and sample is not None:
+                sample.add(float(gain))
         row = {"decision": name} | {fact: event.get(fact) for fact in (*_ROW, *_SIDES)}
         self._rows.append(row)
 
@@ -173,8 +174,7 @@ class Effectiveness:
 
     @property
     def _balanced(self) -> bool:
-        regimes = {belief["regime"] for belief in self._routing.values()}
-        return regimes == {"balanced"}
+        return bool(self._routing) and all(belief["regime"] == "balanced" for belief in self._routing.values())
 
     def _now_balanced(self) -> str:
         return f" By now {BALANCED}." if self._balanced else ""

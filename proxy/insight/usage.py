@@ -22,7 +22,7 @@ WRITE_SECONDS = 5.0
 CLOSE_WAIT_SECONDS = 3.0
 FOLD_DAYS = 30  # conversations are told apart for so long
 _CAPACITY = 50_000  # requests that may wait for the thread
-_MOST_ROWS = 5_000  # rows that may wait for the file; further conversations are put together
+_MOST_ROWS = 5_000  # rows that may wait for the file; further conversations are put together, at last all further ones
 _MOST_MODELS = 200
 _LONGEST_MODEL = 128
 _SHORT = 8
@@ -31,7 +31,10 @@ _PAUSE_SECONDS = 0.001
 
 
 class Spent(NamedTuple):
-    """One answer, as it is noted. ``usage`` is what its provider said; ``scope`` says whose it was."""
+    """One answer, as it is noted. ``usage`` is what its provider said; ``scope`` says whose it was.
+
+    ``probe``: ocpool asked for it itself, and no conversation is charged.
+    """
 
     at: int  # unix ms
     scope: str
@@ -41,6 +44,7 @@ class Spent(NamedTuple):
     side: bool
     partial: bool
     usage: Usage | None
+    probe: bool = False
 
 
 class Ledger:
@@ -160,12 +164,17 @@ class Ledger:
             key = Key(day_of(day * DAY_MS), scope[:_SHORT], provider, model, conversation)
             if key not in self._unwritten and len(self._unwritten) >= _MOST_ROWS:
                 key = key._replace(conversation="")
+            if key not in self._unwritten and len(self._unwritten) >= 2 * _MOST_ROWS:
+                key = key._replace(key="", model="")
             self._unwritten.setdefault(key, Sums()).add(sums)
             if (provider, model) not in self._since_start and len(self._since_start) >= _MOST_MODELS:
                 model = ""
             self._since_start.setdefault((provider, model), Sums()).add(sums)
 
     def _add(self, sums: Sums, spent: Spent) -> None:
+        if spent.probe:
+            self._add_probe(sums, spent)
+            return
         if spent.side:
             sums.side += 1
         else:
@@ -190,6 +199,16 @@ class Ledger:
         else:
             sums.cost += estimate.cost
             sums.saved += estimate.saved
+
+    def _add_probe(self, sums: Sums, spent: Spent) -> None:
+        sums.probes += 1
+        usage = normalised(spent.usage)
+        if usage is None:
+            return
+        sums.probe_tokens += (usage.input or 0) + (usage.output or 0)
+        estimate = self._prices.estimate(spent.provider, spent.model, usage, spent.at)
+        if estimate is not None:
+            sums.probe_cost += estimate.cost
 
     def _write(self, path: Path) -> None:
         today = day_of(self._now())

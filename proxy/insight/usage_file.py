@@ -7,7 +7,7 @@ restored is noticed. Everything here blocks; the ledger calls it from its thread
 import contextlib
 import os
 import sqlite3
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import closing
 from dataclasses import dataclass, fields
 from datetime import date, timedelta
@@ -39,7 +39,8 @@ class Sums:
 
     ``turns``: answers to a conversation's turns and to requests that belong to none; ``side``: to its side calls.
     Of both, ``partial`` were cut off, ``unknown`` reported no tokens, and ``unpriced`` did but have no price.
-    ``told``: input tokens of answers that said how much of it was cached, 0 included.
+    ``told``: input tokens of answers that said how much of it was cached, 0 included. ``probes``: those sent by ocpool
+    itself, with their tokens of both kinds and cost; they are in none of the other sums.
     """
 
     turns: int = 0
@@ -55,6 +56,9 @@ class Sums:
     reasoning: int = 0
     cost: float = 0.0
     saved: float = 0.0
+    probes: int = 0
+    probe_tokens: int = 0
+    probe_cost: float = 0.0
 
     def add(self, other: "Sums") -> None:
         """Add another's counts."""
@@ -71,15 +75,23 @@ class Sums:
         self.reasoning += other.reasoning
         self.cost += other.cost
         self.saved += other.saved
+        self.probes += other.probes
+        self.probe_tokens += other.probe_tokens
+        self.probe_cost += other.probe_cost
 
 
 NAMES = tuple(field.name for field in fields(Sums))
 _VALUES = attrgetter(*NAMES)
 _KEYS = Key._fields
+# A column that a writer does not know of must have a default: files of other versions are added to as they are.
+_COUNTED = {
+    field.name: f"{field.name} {'REAL' if field.type is float else 'INTEGER'} NOT NULL DEFAULT 0"
+    for field in fields(Sums)
+}
 _TABLE = f"""
 CREATE TABLE IF NOT EXISTS usage (
   {", ".join(f"{name} TEXT NOT NULL" for name in _KEYS)},
-  {", ".join(f"{name} {'REAL' if name in {'cost', 'saved'} else 'INTEGER'} NOT NULL" for name in NAMES)},
+  {", ".join(_COUNTED.values())},
   PRIMARY KEY ({", ".join(_KEYS)})
 ) WITHOUT ROWID
 """
@@ -90,6 +102,7 @@ _ADD = (
     f"ON CONFLICT DO UPDATE SET {_ADDED}"
 )
 _SUMMED = ", ".join(f"sum({name})" for name in NAMES)
+_KNOWN = "SELECT name FROM pragma_table_info('usage')"
 _FOLD = (
     f"INSERT INTO usage ({_COLUMNS}) "  # noqa: S608
     f"SELECT day, key, provider, model, '', {_SUMMED} FROM usage WHERE day < ? AND conversation != '' "
@@ -128,6 +141,8 @@ def add(path: Path, rows: Mapping[Key, Sums], fold_before: str | None = None) ->
             if version > VERSION:
                 raise Newer(f"it is of version {version}, made by a newer ocpool")
             file.execute(_TABLE)
+            for name in _missing(file):
+                file.execute(f"ALTER TABLE usage ADD COLUMN {_COUNTED[name]}")
             file.execute(f"PRAGMA user_version = {VERSION}")
             file.executemany(_ADD, [key + _VALUES(sums) for key, sums in rows.items()])
             if fold_before is not None:
@@ -151,28 +166,75 @@ def read(path: Path, by: Iterable[str], since: str | None = None) -> dict[tuple[
     if not path.exists():
         raise FileNotFoundError(path)
     chosen = ", ".join(columns)
-    query = (
-        f"SELECT {', '.join((*columns, _SUMMED))} FROM usage WHERE day >= ? "  # noqa: S608 - names of ours
-        f"{f'GROUP BY {chosen}' if chosen else ''} ORDER BY sum(input) DESC, sum(turns) DESC LIMIT {_MOST_ROWS}"
-    )
     with closing(_reading(path)) as file:
+        if _is_new(file):
+            return {}
+        missing = set(_missing(file))
+        summed = ["0" if name in missing else f"sum({name})" for name in NAMES]
+        query = (
+            f"SELECT {', '.join((*columns, *summed))} FROM usage WHERE day >= ? "  # noqa: S608 - names of ours
+            f"{f'GROUP BY {chosen}' if chosen else ''} ORDER BY sum(input) DESC, sum(turns) DESC LIMIT {_MOST_ROWS}"
+        )
         rows = file.execute(query, (since or "",)).fetchall()
     width = len(columns)
     return {tuple(row[:width]): Sums(*row[width:]) for row in rows if row[width] is not None}
 
 
+def trouble(path: Path) -> str | None:
+    """What is wrong with the file, in words; None: nothing. Reads all of it, and leaves nothing beside it.
+
+    While nobody writes it is read as it is; what looks wrong then may be a write that began meanwhile.
+    """
+    if path.with_name(f"{path.name}-wal").exists() or _trouble(path, _at_rest) is not None:
+        return _trouble(path, _reading)
+    return None
+
+
+def _trouble(path: Path, opened: Callable[[Path], sqlite3.Connection]) -> str | None:
+    try:
+        with closing(opened(path)) as file:
+            version = file.execute("PRAGMA user_version").fetchone()[0]
+            if version > VERSION:
+                return f"is of version {version}, made by a newer ocpool: nothing is added to it"
+            found = file.execute("PRAGMA quick_check(1)").fetchone()[0]
+            if found != "ok":
+                return f"is broken ({found})"
+            if not _is_new(file):
+                file.execute(f"SELECT {', '.join(_KEYS)} FROM usage LIMIT 1")  # noqa: S608 - names of ours
+    except sqlite3.OperationalError as error:
+        return f"cannot be read ({error})"
+    except sqlite3.Error as error:
+        return f"is broken ({error})"
+    return None
+
+
+def _is_new(file: sqlite3.Connection) -> bool:
+    """Was nothing written yet?"""
+    return file.execute("SELECT 1 FROM sqlite_master LIMIT 1").fetchone() is None
+
+
+def _missing(file: sqlite3.Connection) -> list[str]:
+    """The counts that the file's table has no column for: an earlier ocpool made it."""
+    known = {name for (name,) in file.execute(_KNOWN)}
+    return [name for name in NAMES if name not in known]
+
+
 def _reading(path: Path) -> sqlite3.Connection:
     """A connection that only reads; where the folder may not be written, of the file as it is."""
-    address = path.absolute().as_uri()
-    file = sqlite3.connect(f"{address}?mode=ro", uri=True, timeout=_BUSY_S)
+    file = sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True, timeout=_BUSY_S)
     try:
-        file.execute("SELECT 1 FROM usage LIMIT 1")
-    except sqlite3.OperationalError as error:
+        file.execute("SELECT 1 FROM sqlite_master LIMIT 1")
+    except sqlite3.Error as error:
         file.close()
         if "unable to open" not in str(error) and "readonly" not in str(error):
             raise
-        return sqlite3.connect(f"{address}?mode=ro&immutable=1", uri=True, timeout=_BUSY_S)
+        return _at_rest(path)
     return file
+
+
+def _at_rest(path: Path) -> sqlite3.Connection:
+    """A connection that only reads, takes no lock and makes no file: of what nobody writes to."""
+    return sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro&immutable=1", uri=True, timeout=_BUSY_S)
 
 
 def _create(path: Path) -> None:

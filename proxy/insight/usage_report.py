@@ -25,6 +25,9 @@ def told(sums: Sums) -> dict[str, Any]:
         "hit_rate": round(sums.cached / sums.told, 4) if sums.told else None,
         "cost_usd": round(sums.cost, 6) if priced > 0 else None,
         "saved_usd": round(sums.saved, 6) if priced > 0 else None,
+        "probes": sums.probes,
+        "probe_tokens": sums.probe_tokens,
+        "probe_cost_usd": round(sums.probe_cost, 9) if sums.probe_cost else None,
     }
 
 

@@ -1,10 +1,12 @@
 """Whether routing helps, found out over sockets: from a client's turns to status, metrics, events and behaviour."""
 
+import json
 from pathlib import Path
 
 import aiohttp
 import pytest
 
+from proxy.logs import Log
 from proxy.simulator.endpoints import NATIVE_1
 from proxy.simulator.scenarios import MINUTE, SCENARIOS, Phase, Scenario
 from tests.fakes.house import House, street
@@ -36,6 +38,21 @@ async def test_it_is_found_out_and_shown(tmp_path: Path, scenario: str, regime: 
         lines = [line for line in (await metrics(at)).splitlines() if line.startswith("ocpool_routing_regime{")]
         assert {line.rpartition(" ")[2] for line in lines if f'regime="{regime}"' in line} == {"1.0"}
         assert len(lines) == 3
+
+
+@pytest.mark.timeout(120)
+async def test_the_log_tells_what_is_believed_from_now_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    said = Log()
+    said.configure(path=tmp_path / "log")
+    monkeypatch.setattr("proxy.daemon.log", said)
+    async with street(tmp_path, "sticky", seed=2, scale=120, settings=ADAPTIVE) as at:
+        await converse(at)
+    said.ready()
+    said.close()
+    lines = [json.loads(line) for line in (tmp_path / "log").read_text().splitlines()]
+    [told] = [line for line in lines if line["event"] == "routing"]
+    assert (told["level"], told["before"], told["regime"]) == ("info", "unknown", "sticky")
+    assert "an id came back to its endpoint in" in told["because"]
 
 
 @pytest.mark.timeout(120)

@@ -75,6 +75,26 @@ async def test_what_was_billed_is_what_is_shown_over_a_restart_too(tmp_path: Pat
     assert set(labels) - {None} <= conversations
 
 
+async def test_what_probes_cost_is_shown_beside_what_was_asked_for(tmp_path: Path):
+    """As the gateway wrote it down; nobody's turns, tokens or hit rate have any of it."""
+    async with stage.gateway(GOOD, 1, Clock(60)) as gateway:
+        async with house(gateway, tmp_path) as at:
+            async with aiohttp.ClientSession() as session:
+                await ask(at, session, *CALLS[0], "conversation")
+            await at.stocked()
+        sent = at.probes
+        live = billed(at)["kimi-k3"]
+    row = report(tmp_path / "usage.sqlite3", ("provider", "model"), None)["rows"][0]
+    assert (row["turns"], row["input"], row["output"]) == (1, live[0], live[2])
+    assert row["probes"] == len(sent) > 0
+    assert row["probe_tokens"] == sum(record.prompt_tokens + record.completion_tokens for record in sent) > 0
+    costs = sum(record.prompt_tokens * 3 + record.completion_tokens * 15 for record in sent) / 1e6
+    assert row["probe_cost_usd"] == pytest.approx(costs)
+    whose = report(tmp_path / "usage.sqlite3", ("key", "conversation"), None)["rows"]
+    assert len({row["key"] for row in whose}) == 1, "the caller's key pays for its probes"
+    assert [row["probes"] for row in whose if row["conversation"]] == [0]
+
+
 USAGE = {
     "prompt_tokens": 1000,
     "completion_tokens": 2,

@@ -48,6 +48,8 @@ def main(seeds: int, chosen: tuple[str, ...], workers: int | None, sockets: bool
     apart = [one.scenario for one in again if not one.agrees]
     for name in apart:
         click.echo(f"sockets do not agree: {name}", err=True)
+    if apart:
+        click.echo(f"as for this machine, {again[0].told_late()}", err=True)
     return 1 if bad or apart else 0
 
 

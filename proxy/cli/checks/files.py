@@ -61,6 +61,32 @@ def state(path: Path) -> list[Finding]:
     return [remark(f"{kept} corrupt state files are kept beside {path}.", "They may be removed.")] if kept else []
 
 
+def usage(path: Path) -> list[Finding]:
+    """The file of token counts: the daemon goes on without it, so that nobody may notice."""
+    from proxy.insight import usage_file
+
+    try:
+        if not path.exists():
+            return []
+        regular = path.is_file()
+    except OSError as error:
+        return [Finding(f"The usage file {path} cannot be reached: {because(error)}.", "Set state.usage_path.")]
+    if not regular:
+        return [Finding(f"{path} is no file, so token counts are kept in memory only.", "Set state.usage_path.")]
+    if not os.access(path, os.R_OK | os.W_OK):
+        return [Finding(f"The usage file {path} cannot be read and written by this user.", "Give this user the file.")]
+    wrong = usage_file.trouble(path)
+    if wrong is not None:
+        return [
+            Finding(
+                f"The usage file {path} {wrong}.",
+                "A broken one is put aside by the daemon; for any other, set state.usage_path to a file of its own.",
+            )
+        ]
+    kept = len(list(path.parent.glob(f"{path.name}.corrupt-*")))
+    return [remark(f"{kept} broken usage files are kept beside {path}.", "They may be removed.")] if kept else []
+
+
 def secret(path: Path) -> list[Finding]:
     """The installation's secret."""
     try:
