@@ -1,12 +1,13 @@
 """A request as the rules of evidence see it, and what they decide."""
 
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
 
 from proxy.conversation.body import BodyFacts
 from proxy.conversation.content import Content
 from proxy.conversation.lineage import IDS, MARKS, Lineage
 from proxy.conversation.normalise import normalise
+from proxy.conversation.postings import Quotes
+from proxy.conversation.quoting import Key, pairs_of, singles_of
 from proxy.conversation.side import looks_aside
 from proxy.conversation.transcript import Transcript
 
@@ -25,23 +26,51 @@ ALIAS = "alias"
 NEW = "new"
 
 
-@dataclass(slots=True)
 class Asked:
     """What is known of a request: what it says, how, in which cohort, and whether its client marked it as a retry.
 
-    ``busy`` tells of a conversation that a client's id names whether a request of it is under way.
+    ``busy`` tells of a conversation that a client's id names whether a request of it is under way. ``aside``: it could
+    be a title or the like, by its shape. ``steps`` are those of the decision, for those who ask why.
     """
 
-    transcript: Transcript
-    content: Content
-    facts: BodyFacts
-    cohort: str | None
-    retry: bool
-    now: int
-    busy: Callable[[str], bool]
-    steps: list[Step] = field(default_factory=list)
-    _marks: frozenset[int] | None = None
-    _text: str | None = None
+    __slots__ = (
+        "_keys",
+        "_marks",
+        "_text",
+        "aside",
+        "busy",
+        "cohort",
+        "content",
+        "facts",
+        "now",
+        "retry",
+        "steps",
+        "transcript",
+    )
+
+    def __init__(
+        self,
+        transcript: Transcript,
+        content: Content,
+        facts: BodyFacts,
+        now: int,
+        busy: Callable[[str], bool],
+        *,
+        cohort: str | None,
+        retry: bool,
+    ) -> None:
+        self.transcript = transcript
+        self.content = content
+        self.facts = facts
+        self.cohort = cohort
+        self.retry = retry
+        self.now = now
+        self.busy = busy
+        self.aside = looks_aside(facts)
+        self.steps: list[Step] = []
+        self._marks: frozenset[int] | None = None
+        self._text: str | None = None
+        self._keys: set[Key] | None = None
 
     @property
     def marks(self) -> frozenset[int]:
@@ -58,10 +87,11 @@ class Asked:
             self._text = normalise("\n".join(self.content.first_texts())[:MOST_TEXT])
         return self._text
 
-    @property
-    def aside(self) -> bool:
-        """Could it be a title or the like, by its shape?"""
-        return looks_aside(self.facts)
+    def keys(self, quotes: Quotes) -> set[Key]:
+        """What those texts may be looked for by that this one quotes."""
+        if self._keys is None:
+            self._keys = pairs_of(self.text)
+        return self._keys | singles_of(self.text) if quotes.short else self._keys
 
     def may(self, line: Lineage) -> bool:
         """May the request belong there at all? One in a cohort belongs to a conversation of that cohort only."""
@@ -72,7 +102,6 @@ class Asked:
         self.steps.append((rule, found, line.label if line is not None else None))
 
 
-@dataclass(slots=True)
 class Decision:
     """Where a request belongs. ``line`` None: to a new conversation.
 
@@ -81,11 +110,25 @@ class Decision:
     of which so far only these side calls came, ``asides``.
     """
 
-    rule: str
-    line: Lineage | None = None
-    grows: bool = False
-    side: bool = False
-    parted: Lineage | None = None
-    label: str | None = None
-    asides: tuple[int, ...] = ()
-    steps: list[Step] = field(default_factory=list)
+    __slots__ = ("asides", "grows", "label", "line", "parted", "rule", "side", "steps")
+
+    def __init__(
+        self,
+        rule: str,
+        line: Lineage | None = None,
+        *,
+        grows: bool = False,
+        side: bool = False,
+        parted: Lineage | None = None,
+        label: str | None = None,
+        asides: tuple[int, ...] = (),
+        steps: Sequence[Step] = (),
+    ) -> None:
+        self.rule = rule
+        self.line = line
+        self.grows = grows
+        self.side = side
+        self.parted = parted
+        self.label = label
+        self.asides = asides
+        self.steps = steps

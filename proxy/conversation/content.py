@@ -21,7 +21,18 @@ class Content:
     ``count`` is the number of messages that are no system's, to at most ``COUNTED``.
     """
 
-    __slots__ = ("_chains", "_data", "_document", "_known", "_messages", "_name", "_prefixes", "_transcript", "count")
+    __slots__ = (
+        "_chains",
+        "_data",
+        "_document",
+        "_first",
+        "_known",
+        "_messages",
+        "_name",
+        "_prefixes",
+        "_transcript",
+        "count",
+    )
 
     def __init__(self, document: dict[str, Any], name: str, messages: list[Any]) -> None:
         self._document = document
@@ -29,10 +40,11 @@ class Content:
         self._messages = messages
         self._data: bytes | None = None
         self._known: Known | None = None
-        self._chains: list[int] = []
+        self._chains: list[int] | None = None
         self._prefixes: Prefixes | None = None
         self._transcript: Transcript | None = None
-        self.count = _count(messages)
+        self._first = first = _first(messages)
+        self.count = min(COUNTED, len(first))
 
     def remembering(self, prefixes: Prefixes, data: bytes, found: tuple[Known, list[int]] | None) -> "Content":
         """The same, to be remembered by its bytes; ``found`` is what is known of their beginning."""
@@ -53,7 +65,7 @@ class Content:
             self._transcript = transcript
             if self._prefixes is not None and self._data is not None:
                 layout = Layout(self._name, list(self._document), self.count, self.opener_key(), self._system_key())
-                found = (known, self._chains) if known is not None else None
+                found = (known, self._chains or []) if known is not None else None
                 self._prefixes.remember(self._data, layout, transcript, found)
         return self._transcript if len(self._transcript) else None
 
@@ -61,8 +73,8 @@ class Content:
         """What tells in no time whether a request opens as the last one did, in this process; 0 for nothing."""
         if self._known is not None:
             return self._known.opener_key
-        for message in self._messages:
-            if isinstance(message, dict) and message.get("role") not in SYSTEM:
+        for message in self._first:
+            if isinstance(message, dict):
                 return hash(text_of(message.get("content")))
         return 0
 
@@ -91,14 +103,9 @@ class Content:
 
     def first_texts(self) -> list[str]:
         """The first few messages' texts, answers included. Empty where only what is new was parsed."""
-        found = []
-        if self._known is None:
-            for message in self._messages:
-                if isinstance(message, dict) and message.get("role") not in SYSTEM:
-                    found.append(text_of(message.get("content")))
-                    if len(found) == FIRST:
-                        break
-        return found
+        if self._known is not None:
+            return []
+        return [text_of(message.get("content")) for message in self._first if isinstance(message, dict)]
 
     def opener(self) -> str:
         """The text of the first thing the user said."""
@@ -126,20 +133,21 @@ class Content:
         if self._data is not None and self._known is not None:
             messages = orjson.loads(self._data)[self._name]
             self._messages, self._known, self._transcript = messages, None, None
+            self._first = _first(messages)
 
     def drop(self) -> None:
         """It was decided: let go of everything that can be read."""
-        self._messages = []
+        self._messages = self._first = []
         self._document = {}
         self._data = self._known = self._prefixes = self._transcript = None
 
 
-def _count(messages: list[Any]) -> int:
-    """Count what a side call has at most two of; no further than that takes."""
-    count = 0
+def _first(messages: list[Any]) -> list[Any]:
+    """The first few messages that are no system's; no further than that takes."""
+    found = []
     for message in messages:
         if not (isinstance(message, dict) and message.get("role") in SYSTEM):
-            count += 1
-            if count == COUNTED:
+            found.append(message)
+            if len(found) == FIRST:
                 break
-    return count
+    return found

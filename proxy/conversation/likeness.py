@@ -9,11 +9,11 @@ from proxy.conversation.index import Index
 from proxy.conversation.lineage import Lineage
 from proxy.conversation.normalise import SNIPPET, TELLING, normalise
 from proxy.conversation.quoting import OPENER as OPENER_LENGTH
-from proxy.conversation.quoting import OPENER_READ, SHORTEST_OPENER, pairs_of
+from proxy.conversation.quoting import OPENER_READ, SHORTEST_OPENER
 from proxy.conversation.transcript import shared
 
 RECENT_MS = 600_000  # how long after its last request a conversation's opener may be quoted by a side call
-_ALIKE = 16  # lines with one word, the latest, that are looked through for a quoted opener
+_ALIKE = 16  # lines that said the same, the latest, that are looked through for a quoted opener
 _INSTRUCTION = 16  # characters before a quote that are an instruction and not just another beginning
 _ANSWER_COUNTS = 1_000  # by so much a quoted answer says more than a quoted opener
 _ASKED_COUNTS = 500  # and a question that was asked last
@@ -26,9 +26,9 @@ def by_summary(index: Index, asked: Asked) -> Decision | None:
     if not len(index.words) or len(asked.text) < SNIPPET:
         return None
     found: dict[str, Lineage] = {}
-    for word in index.words.known(pairs_of(asked.text)):
-        for line in index.words.get(word):
-            if asked.may(line) and any(len(said) == SNIPPET and said in asked.text for said in line.snippets):
+    for said, lines in index.words.within(asked.text, asked.keys(index.words)):
+        for line in lines if len(said) == SNIPPET else ():
+            if asked.may(line) and line.label not in found:
                 current = index.current.get(line.label, line)
                 if line.in_flight or current.in_flight:
                     asked.note(SUMMARY, "has its summary, but is busy", line)
@@ -49,18 +49,11 @@ def by_quote(index: Index, asked: Asked) -> Decision | None:
     """E5: a title, tags or a summary: it quotes what exactly one conversation began with, or was answered."""
     if not asked.aside or asked.transcript.answers:
         return None
-    quotable = index.quotable()
-    if not (len(quotable) or len(index.words)):
-        return None
     found: dict[str, Lineage] = {}
     most = 0
-    pairs = pairs_of(asked.text)
-    lines = [line for pair in quotable.known(pairs) for line in quotable.get(pair, _ALIKE)]
-    lines += [line for pair in index.words.known(pairs) for line in index.words.get(pair, _ALIKE)]
-    looked: dict[tuple[str, bool, bool], int] = {}  # many conversations begin alike: each text is looked for once
-    for line in lines:
+    for line in _quotable(index, asked):
         if line.label not in found:
-            much = _quoted(line, asked, looked) if asked.may(line) else 0
+            much = _quoted(line, asked) if asked.may(line) else 0
             if not much or much < most:
                 continue
             if much > most:
@@ -78,6 +71,26 @@ def by_quote(index: Index, asked: Asked) -> Decision | None:
     return Decision(SIDE, line, side=True)
 
 
+def _quotable(index: Index, asked: Asked) -> dict[Lineage, None]:
+    """The lines of whose words a text has some, in another manner than they were said in."""
+    text, quotes, words = asked.text, index.quotable(), index.words
+    tools, stream = asked.facts.tools, asked.facts.stream
+    found: dict[Lineage, None] = {}
+    if len(quotes):
+        for quote, lines in quotes.within(text, asked.keys(quotes), _ALIKE):
+            if text.find(quote) >= _INSTRUCTION:
+                found.update(dict.fromkeys(lines))
+                continue
+            longer = not stream and len(text) > len(quote) and len(quote) < OPENER_LENGTH
+            for line in lines:  # many conversations begin alike
+                if (longer and line.stream) or (line.tools and not tools):
+                    found[line] = None
+    if len(words):
+        for _, lines in words.within(text, asked.keys(words), _ALIKE):
+            found.update(dict.fromkeys(lines))
+    return found
+
+
 def _untitled(found: dict[str, Lineage], asked: Asked) -> dict[str, Lineage]:
     """Of conversations that began alike: those that nobody asked the same about; of several, the latest beginning."""
     same, now = hash(asked.text), asked.now
@@ -91,7 +104,7 @@ def _untitled(found: dict[str, Lineage], asked: Asked) -> dict[str, Lineage]:
     return left
 
 
-def _quoted(line: Lineage, asked: Asked, looked: dict[tuple[str, bool, bool], int]) -> int:
+def _quoted(line: Lineage, asked: Asked) -> int:
     """How much of a conversation a text quotes, rather than being one like it; 0 for nothing.
 
     Two people who ask the same are two conversations; what asks about a conversation is made in another manner: without
@@ -102,23 +115,15 @@ def _quoted(line: Lineage, asked: Asked, looked: dict[tuple[str, bool, bool], in
         if said in asked.text:
             much += _ANSWER_COUNTS + len(said)
     if asked.now - line.seen_at <= RECENT_MS:
-        if len(line.opener_text) >= SHORTEST_OPENER:
-            much += _wrapped(line.opener_text, line, asked, looked)
-        if len(line.asked_text) >= TELLING and (length := _wrapped(line.asked_text, line, asked, looked)):
-            much += _ASKED_COUNTS + length
+        if len(line.opener_text) >= SHORTEST_OPENER and _wraps(line.opener_text, line, asked):
+            much += len(line.opener_text)
+        if len(line.asked_text) >= TELLING and _wraps(line.asked_text, line, asked):
+            much += _ASKED_COUNTS + len(line.asked_text)
     return much
 
 
-def _wrapped(quote: str, line: Lineage, asked: Asked, looked: dict[tuple[str, bool, bool], int]) -> int:
-    """The length of a quote that is made in another manner than it was said in; 0 where it is none."""
-    key = (quote, line.tools, line.stream)
-    found = looked.get(key)
-    if found is None:
-        found = looked[key] = len(quote) if _wraps(quote, line, asked) else 0
-    return found
-
-
 def _wraps(quote: str, line: Lineage, asked: Asked) -> bool:
+    """Is this quoted in another manner than it was said in?"""
     at = asked.text.find(quote)
     if at < 0:
         return False
@@ -129,15 +134,19 @@ def _wraps(quote: str, line: Lineage, asked: Asked) -> bool:
 
 def by_aside(index: Index, asked: Asked) -> Decision | None:
     """E5 the other way round: a title was asked for a moment ago, of what this request begins with."""
-    if not index.asides or asked.transcript.answers:
+    asides = index.asides
+    if not asides or asked.transcript.answers or asked.now - asides[-1][0].began_at > BEGINNING_MS:
         return None
     opener = normalise(asked.content.opener()[:OPENER_READ])[:OPENER_LENGTH]
     if len(opener) < SHORTEST_OPENER:
         return None
-    for place in reversed(index.asides):
-        line, text = place
+    # Where both come without tools, only an instruction before the quote tells one from the other.
+    shortest = len(opener) if asked.facts.tools else len(opener) + _INSTRUCTION
+    for line, text in reversed(asides):
         if asked.now - line.began_at > BEGINNING_MS:
             break
+        if len(text) < shortest:
+            continue
         at = text.find(opener)
         fewer = asked.facts.tools and not line.tools
         if at >= _INSTRUCTION or (at >= 0 and fewer):
