@@ -6,8 +6,8 @@ from proxy.conversation.body import BodyFacts
 from proxy.conversation.content import Content
 from proxy.conversation.lineage import IDS, MARKS, Lineage
 from proxy.conversation.normalise import normalise
-from proxy.conversation.postings import Quotes
-from proxy.conversation.quoting import Key, pairs_of, singles_of
+from proxy.conversation.postings import Quoted, Quotes
+from proxy.conversation.quoting import OPENER, OPENER_READ
 from proxy.conversation.side import looks_aside
 from proxy.conversation.transcript import Transcript
 
@@ -19,7 +19,7 @@ TOOL_ID = "tool-id"
 ANSWER = "answer"
 SUMMARY = "summary"
 SIDE = "side"
-OPENER = "opener"
+BY_OPENER = "opener"
 RETRY = "retry"
 COHORT = "cohort"
 ALIAS = "alias"
@@ -34,8 +34,9 @@ class Asked:
     """
 
     __slots__ = (
-        "_keys",
         "_marks",
+        "_opening",
+        "_quoted",
         "_text",
         "aside",
         "busy",
@@ -70,7 +71,8 @@ class Asked:
         self.steps: list[Step] = []
         self._marks: frozenset[int] | None = None
         self._text: str | None = None
-        self._keys: set[Key] | None = None
+        self._opening: str | None = None
+        self._quoted: list[Quoted] | None = None
 
     @property
     def marks(self) -> frozenset[int]:
@@ -84,14 +86,28 @@ class Asked:
     def text(self) -> str:
         """What the first few messages say, normalised."""
         if self._text is None:
-            self._text = normalise("\n".join(self.content.first_texts())[:MOST_TEXT])
+            said = self.content.alone
+            if said is None:
+                said = "\n".join(self.content.first_texts())
+            self._text = normalise(said[:MOST_TEXT])
         return self._text
 
-    def keys(self, quotes: Quotes) -> set[Key]:
-        """What those texts may be looked for by that this one quotes."""
-        if self._keys is None:
-            self._keys = pairs_of(self.text)
-        return self._keys | singles_of(self.text) if quotes.short else self._keys
+    @property
+    def opening(self) -> str:
+        """The beginning of the first thing the user said, normalised."""
+        if self._opening is None:
+            said = self.content.alone
+            if self._text is not None and said is not None and len(said) <= OPENER_READ:
+                self._opening = self._text[:OPENER]
+            else:
+                self._opening = normalise(self.content.opener()[:OPENER_READ])[:OPENER]
+        return self._opening
+
+    def quoted(self, quotes: Quotes) -> list[Quoted]:
+        """The texts that this request contains, with the lines that have them."""
+        if self._quoted is None:
+            self._quoted = quotes.within(self.text) if len(quotes) else []
+        return self._quoted
 
     def may(self, line: Lineage) -> bool:
         """May the request belong there at all? One in a cohort belongs to a conversation of that cohort only."""

@@ -192,9 +192,12 @@ class Evidence(Memory):
             line.marks = extended(line.marks, [mark for mark in kin.marks if mark in known])
             line.ids = extended(line.ids, [call for call in kin.ids if call in known])
         index.enter(line)
-        line.opener_raw = asked.content.opener()[:OPENER_READ]
-        if line.opener_raw:
-            index.unquoted.append(line)
+        if asked.aside and not said.answers:
+            index.opens(line, asked.opening)  # read already, for what it may quote itself
+        else:
+            line.opener_raw = asked.content.opener()[:OPENER_READ]
+            if line.opener_raw:
+                index.unquoted.append(line)
         self._full[line] = None
 
     def _grow(self, index: Index, line: Lineage, asked: Asked) -> None:

@@ -7,7 +7,7 @@ from typing import Final
 from proxy.conversation.lineage import IDS, MARKS, NO_SNIPPETS, SNIPPETS, Lineage
 from proxy.conversation.normalise import TELLING, normalise
 from proxy.conversation.postings import Postings, Quotes
-from proxy.conversation.quoting import NOWHERE, OPENER, SHORTEST_OPENER
+from proxy.conversation.quoting import NOWHERE, OPENER, SHORTEST_OPENER, Key
 from proxy.conversation.transcript import NO_HASHES
 
 THIN_MARKS: Final = 8  # what is left of a line's marks and ids once it is thinned
@@ -30,7 +30,6 @@ class Index:
         "openers",
         "quotes",
         "unquoted",
-        "words",
     )
 
     def __init__(self) -> None:
@@ -38,8 +37,7 @@ class Index:
         self.marks: Postings[int, Lineage] = Postings()
         self.ids: Postings[int, Lineage] = Postings()
         self.openers: Postings[int, Lineage] = Postings()
-        self.words = Quotes()  # answers' beginnings
-        self.quotes = Quotes()  # what the user began with, or asked last
+        self.quotes = Quotes()  # what the user began with, or asked last, and answers' beginnings
         self.unquoted: deque[Lineage] = deque(maxlen=UNQUOTED)  # whose openers nobody has asked for yet
         self.cohorts: Postings[str, Lineage] = Postings()
         self.asides: deque[tuple[Lineage, str]] = deque(maxlen=ASIDES)  # of no conversation yet, with what they say
@@ -65,24 +63,24 @@ class Index:
         self.failed_at = max(self.failed_at, line.failed_at)
 
     def quotable(self) -> Quotes:
-        """What the user said and a side call may quote: how lines began, what was asked last."""
+        """What may be quoted: how lines began, what was asked last, the latest answers."""
         while self.unquoted:
             line = self.unquoted.pop()
             if line.opener_raw:
-                self.opens(line, normalise(line.opener_raw))
+                self.opens(line, normalise(line.opener_raw)[:OPENER])
                 line.opener_raw = ""
             if line.asked_raw:
-                if line.asked_word is not NOWHERE:
-                    self.quotes.discard(line.asked_word, line.asked_text, line)
+                key, text = line.asked_word, line.asked_text
                 line.asked_text, line.asked_word = normalise(line.asked_raw)[:OPENER], NOWHERE
                 line.asked_raw = ""
-                if len(line.asked_text) >= TELLING and line.asked_text != line.opener_text:
+                if len(line.asked_text) >= TELLING:
                     line.asked_word = self.quotes.add(line.asked_text, line)
+                self._unsaid(key, text, line)
         return self.quotes
 
     def opens(self, line: Lineage, text: str) -> None:
-        """The line began with this text, normalised."""
-        line.opener_text = text = text[:OPENER]
+        """The line began with this text, normalised and cut."""
+        line.opener_text = text
         if len(text) >= SHORTEST_OPENER:
             line.opener_word = self.quotes.add(text, line)
 
@@ -127,14 +125,19 @@ class Index:
         """The beginning of an answer, which may come back as a summary, or quoted by a side call."""
         if snippet in line.snippets:
             return
-        key = self.words.add(snippet, line)
+        key = self.quotes.add(snippet, line)
         if line.snippets is NO_SNIPPETS:
             line.snippets = {snippet: key}
             return
         line.snippets[snippet] = key
         if len(line.snippets) > SNIPPETS:
             gone = next(iter(line.snippets))
-            self.words.discard(line.snippets.pop(gone), gone, line)
+            self._unsaid(line.snippets.pop(gone), gone, line)
+
+    def _unsaid(self, key: Key, text: str, line: Lineage) -> None:
+        """The line does not have this text any more, unless it has it for another reason, too."""
+        if key is not NOWHERE and text not in (line.opener_text, line.asked_text) and text not in line.snippets:
+            self.quotes.discard(key, text, line)
 
     def thin(self, line: Lineage) -> None:
         """Keep only what its next request most likely shows."""
@@ -159,7 +162,7 @@ class Index:
         line.opener_raw = line.opener_text = line.asked_raw = line.asked_text = ""
         line.opener_word = line.asked_word = NOWHERE
         for snippet, key in line.snippets.items():
-            self.words.discard(key, snippet, line)
+            quotes.discard(key, snippet, line)
         line.snippets = NO_SNIPPETS
 
     def relabel(self, line: Lineage, label: str) -> None:

@@ -1,13 +1,15 @@
 """Where something is found: by a key the lines that have it, by a pair of words the texts that may be quoted."""
 
-from collections.abc import Hashable, Iterator
+from collections.abc import Hashable
 from itertools import islice
 from typing import Final, Generic, TypeVar
 
 from proxy.conversation.lineage import Lineage
-from proxy.conversation.quoting import NOWHERE, Key, anchor
+from proxy.conversation.quoting import NOWHERE, Key, anchor, pairs_of, singles_of
 
 MOST: Final = 256  # things with one key that are looked at
+_ALIKE: Final = 16  # lines that said the same, the latest, of which one may be quoted
+_ALIKE_TEXTS: Final = 64  # texts with one pair of words, the latest, that are looked for
 
 K = TypeVar("K", bound=Hashable)
 V = TypeVar("V", bound=Hashable)
@@ -58,6 +60,9 @@ class Postings(Generic[K, V]):
         return self._found.keys() & keys
 
 
+Quoted = tuple[str, list[Lineage]]  # a text, and whose it is
+
+
 class Quotes:
     """Texts that may be quoted, and whose they are. Lines that have the same text share it."""
 
@@ -71,34 +76,32 @@ class Quotes:
     def __len__(self) -> int:
         return len(self._lines)
 
-    @property
-    def short(self) -> bool:
-        """Must a text's single words be looked for, too?"""
-        return self._short > 0
-
     def add(self, text: str, line: Lineage) -> Key:
         """The line has this text now. Returns what it is looked for by; ``NOWHERE`` where it has no word."""
         key = anchor(text)
-        if key is NOWHERE:
-            return key
-        if not self._lines.has(text):
-            self._texts.add(key, text)
-            self._short += not key[1]
-        self._lines.add(text, line)
+        if key is not NOWHERE:
+            if not self._lines.has(text):
+                self._texts.add(key, text)
+                self._short += not key[1]
+            self._lines.add(text, line)
         return key
 
     def discard(self, key: Key, text: str, line: Lineage) -> None:
         """The line has it no more."""
-        if not self._lines.has(text):
-            return
-        self._lines.discard(text, line)
-        if not self._lines.has(text):
-            self._texts.discard(key, text)
-            self._short -= not key[1]
+        if self._lines.has(text):
+            self._lines.discard(text, line)
+            if not self._lines.has(text):
+                self._texts.discard(key, text)
+                self._short -= not key[1]
 
-    def within(self, text: str, keys: set[Key], most: int = MOST) -> Iterator[tuple[str, list[Lineage]]]:
-        """The texts that this one contains, with the lines that have them: of one key the latest, so many of each."""
-        for key in self._texts.known(keys):
-            for quote in self._texts.get(key, most):
-                if quote in text:
-                    yield quote, self._lines.get(quote, most)
+    def within(self, text: str) -> list[Quoted]:
+        """The texts that this one contains, with the lines that have them: of many alike, the latest."""
+        keys = pairs_of(text)
+        if self._short:
+            keys |= singles_of(text)
+        return [
+            (quote, self._lines.get(quote, _ALIKE))
+            for key in self._texts.known(keys)
+            for quote in self._texts.get(key, _ALIKE_TEXTS)
+            if quote in text
+        ]
