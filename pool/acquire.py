@@ -66,19 +66,10 @@ def current(parts: Parts, wish: Wish, now: int) -> Binding | None:
 
 def bind(parts: Parts, wish: Wish, routed_id: str, source: Source, now: int, *, spare: Spare | None = None) -> Binding:
     """Give a conversation an id of its own; what it had before must have been dropped."""
-    binding = Binding(
-        key=wish.key,
-        provider=wish.provider,
-        model=wish.model,
-        routed_id=routed_id,
-        source=source,
-        bound_at=now,
-        last_seen_at=now,
-        upstream_ms=spare.upstream_ms if spare else None,
-        verified_at=spare.verified_at if spare else None,
-        scope=wish.scope,
-        tps=spare.tps if spare else None,
-    )
+    binding = Binding(wish.key, wish.provider, wish.model, routed_id, source, now, now)
+    binding.scope = wish.scope
+    if spare is not None:
+        binding.upstream_ms, binding.verified_at, binding.tps = spare.upstream_ms, spare.verified_at, spare.tps
     lane = parts.lanes.get(binding.key)
     binding.corrected = lane is not None and lane.corrected
     for evicted in parts.bindings.put(binding, now):
@@ -108,7 +99,7 @@ def on(wish: Wish, binding: Binding, now: int, budget_ms: float = 0.0) -> Start:
 
 
 def _begin(parts: Parts, wish: Wish, policy: Policy, now: int) -> Start:
-    inherited = inherit(parts, wish, now)
+    inherited = None if wish.natural.minted else inherit(parts, wish, now)
     if inherited is not None:
         return on(wish, inherited, now)
     parts.refill.demanded(parts.stock_for(wish), now)

@@ -4,6 +4,7 @@ The table mirrors the store (``pool/adoption.py``) and is ahead of it by what wa
 that is a client's own value is held as ``digest:<hex>``; the value itself comes back with the next request.
 """
 
+from collections import OrderedDict
 from collections.abc import Iterable, Iterator
 from typing import Final
 
@@ -36,12 +37,25 @@ def is_natural(binding: Binding) -> bool:
 class Bindings:
     """The table, the ids retired for good, and what the store is still to be told."""
 
-    __slots__ = ("_by_key", "_durable", "_had_route", "_keys_of", "_settings", "known", "outbox", "retired")
+    __slots__ = (
+        "_brief",
+        "_by_key",
+        "_durable",
+        "_had_route",
+        "_holders",
+        "_keys_of",
+        "_settings",
+        "known",
+        "outbox",
+        "retired",
+    )
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
         self._by_key: dict[str, Binding] = {}
-        self._keys_of: dict[str, set[str]] = {}  # by conversation
+        self._keys_of: dict[str, dict[str, None]] = {}  # by conversation
+        self._holders: dict[str, dict[str, None]] = {}  # by a client's value, as it is stored
+        self._brief: OrderedDict[str, None] = OrderedDict()  # natural ones of one turn, the first bound first
         self._durable: dict[str, None] = {}  # those that count, and are written if bindings are
         self._had_route: dict[str, None] = {}  # keys whose routed id was dropped: the next is a repin
         self.known: set[str] = set()  # keys that the store has
@@ -88,25 +102,29 @@ class Bindings:
 
     def holder(self, digest: str) -> str | None:
         """The conversation whose binding is a client's value with this digest."""
-        wanted = DIGEST_PREFIX + digest
-        for binding in self._by_key.values():
-            if binding.routed_id == wanted:
-                return binding.key.partition("::")[0]
-        return None
+        held = self._holders.get(DIGEST_PREFIX + digest)
+        return next(iter(held)).partition("::")[0] if held else None
 
     # -- deciding ---------------------------------------------------------------------------------
     def put(self, binding: Binding, now: int) -> list[Binding]:
-        """Bind a conversation that has no binding; returns those that had to make room."""
+        """Bind a conversation that has no binding; returns those that count and had to make room.
+
+        Who began on a natural id and did not come back is forgotten without a word: it would begin on that id again.
+        """
         self._add(binding)
         if not is_natural(binding):
             return self.keep(binding, now)
-        return self._make_room(binding.key, now)
+        self._brief[binding.key] = None
+        while len(self._brief) > self._settings.conversation.max_count:
+            self._drop(next(iter(self._brief)))
+        return []
 
     def keep(self, binding: Binding, now: int) -> list[Binding]:
         """From now on it counts, and is written: a routed one, or a natural one's second turn."""
         if binding.key in self._durable:
             return []
         self._durable[binding.key] = None
+        self._brief.pop(binding.key, None)
         if self._settings.binding.persist:
             self.outbox.bind(binding.key, now)
         return self._make_room(binding.key, now)
@@ -173,6 +191,7 @@ class Bindings:
         """Take a binding over from the store."""
         self._add(binding)
         self._durable[binding.key] = None
+        self._brief.pop(binding.key, None)
 
     def lose(self, key: str) -> Binding | None:
         """Drop a binding that the store does not have any more."""
@@ -197,31 +216,42 @@ class Bindings:
         return hit
 
     def _add(self, binding: Binding) -> None:
-        self._by_key[binding.key] = binding
-        self._keys_of.setdefault(binding.key.partition("::")[0], set()).add(binding.key)
+        key = binding.key
+        if key in self._by_key:
+            self._let_go(self._by_key[key])
+        self._by_key[key] = binding
+        self._keys_of.setdefault(key.partition("::")[0], {})[key] = None
+        if binding.routed_id.startswith(DIGEST_PREFIX):
+            self._holders.setdefault(binding.routed_id, {})[key] = None
 
     def _drop(self, key: str) -> bool:
-        del self._by_key[key]
+        self._let_go(self._by_key.pop(key))
         conversation = key.partition("::")[0]
         keys = self._keys_of[conversation]
-        keys.discard(key)
+        del keys[key]
         if not keys:
             del self._keys_of[conversation]
+        self._brief.pop(key, None)
+        if key not in self._durable:
+            return False
+        del self._durable[key]
         self.outbox.dropped(key)
-        counted = key in self._durable
-        self._durable.pop(key, None)
-        return counted
+        return True
+
+    def _let_go(self, binding: Binding) -> None:
+        """It holds a client's value no more."""
+        held = self._holders.get(binding.routed_id)
+        if held is not None:
+            held.pop(binding.key, None)
+            if not held:
+                del self._holders[binding.routed_id]
 
     def _make_room(self, newest: str, now: int) -> list[Binding]:
-        """Evict what has been idle longest, durable ones and one-turn naturals each by their own cap."""
-        evicted: list[Binding] = []
-        if len(self._durable) > self._settings.binding.max_count:
-            evicted += _oldest(self.durable(), newest, self._settings.binding.max_count)
-        brief = len(self._by_key) - len(self._durable)
-        most = self._settings.conversation.max_count
-        if brief > most:  # an eighth at a time: sorting them for each new one would cost more than it is worth
-            loose = [b for b in self._by_key.values() if b.key not in self._durable]
-            evicted += _oldest(loose, newest, most - most // 8)
+        """Evict what has been idle longest of those that count."""
+        most = self._settings.binding.max_count
+        if len(self._durable) <= most:
+            return []
+        evicted = _oldest(self.durable(), newest, most)
         for binding in evicted:
             self.end(binding, now)
         return evicted

@@ -15,8 +15,9 @@ SPENT_KEPT = 8192  # digests of ids that have left; a guard against a state file
 
 def stocks_of(wish: Wish) -> tuple[Stock, ...]:
     """The stocks that a wish may be served from: its own scope's first, then what serves anyone."""
-    own = Stock(wish.provider, wish.model, wish.scope, wish.shape)
-    return (own, own._replace(scope="")) if wish.scope else (own,)
+    _, scope, provider, model, shape, *_ = wish
+    anyones = Stock(provider, model, "", shape)
+    return (Stock(provider, model, scope, shape), anyones) if scope else (anyones,)
 
 
 def is_fresh(spare: Spare, now: int, ttl_ms: int) -> bool:
@@ -47,7 +48,7 @@ class Inventory:
 
     def peek(self, stocks: Iterable[Stock], now: int, ttl_ms: int) -> Spare | None:
         """What ``take`` would give, left where it is."""
-        for stock in stocks:
+        for stock in stocks if self._stocks else ():
             fresh = [spare for spare in self._in(stock) if is_fresh(spare, now, ttl_ms)]
             if fresh:
                 return min(fresh, key=lambda spare: (-(spare.tps or 0.0), spare.upstream_ms, spare.id))

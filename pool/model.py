@@ -50,16 +50,15 @@ class Spare:
     tps: float | None = None  # what its probe wrote, in the throughput profile
 
 
-@dataclass(frozen=True, slots=True)
-class Natural:
+class Natural(NamedTuple):
     """The id a conversation would use without us: the client's own value, or a minted one.
 
-    ``digest`` is what may be written to disk in place of a client's value (design: no client id on disk).
+    ``digest`` is what may be written to disk in place of a client's value; a minted one needs none.
     """
 
     value: str
     minted: bool
-    digest: str
+    digest: str = ""
 
 
 @dataclass(slots=True)

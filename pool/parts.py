@@ -107,4 +107,6 @@ def note(name: str, conversation: str | None, model: ModelKey, routed_id: str | 
         shown["conversation"] = conversation
     if routed_id is not None:
         shown["id"] = short(routed_id)
-    return Note(name, shown | facts)
+    if facts:
+        shown.update(facts)
+    return Note(name, shown)

@@ -70,6 +70,8 @@ class Archiving:
             lines = [evidence.changed.popitem()[0] for _ in range(min(_AT_ONCE, len(evidence.changed)))]
             gone, evidence.gone = evidence.gone, []
             rows = [pack(line, waiting=line.finish in WAITING) for line in lines]
+            for line in lines:
+                line.stored = True
             before = self._now() - evidence.ttl_ms
             job = partial(self._archive.save, rows, gone, before)
             if not await self._done(job):

@@ -1,12 +1,13 @@
 """A request as the rules of evidence see it, and what they decide."""
 
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
 
 from proxy.conversation.body import BodyFacts
 from proxy.conversation.content import Content
 from proxy.conversation.lineage import IDS, MARKS, Lineage
 from proxy.conversation.normalise import normalise
+from proxy.conversation.postings import Quoted, Quotes
+from proxy.conversation.quoting import OPENER, OPENER_READ
 from proxy.conversation.side import looks_aside
 from proxy.conversation.transcript import Transcript
 
@@ -18,30 +19,60 @@ TOOL_ID = "tool-id"
 ANSWER = "answer"
 SUMMARY = "summary"
 SIDE = "side"
-OPENER = "opener"
+BY_OPENER = "opener"
 RETRY = "retry"
 COHORT = "cohort"
 ALIAS = "alias"
 NEW = "new"
 
 
-@dataclass(slots=True)
 class Asked:
     """What is known of a request: what it says, how, in which cohort, and whether its client marked it as a retry.
 
-    ``busy`` tells of a conversation that a client's id names whether a request of it is under way.
+    ``busy`` tells of a conversation that a client's id names whether a request of it is under way. ``aside``: it could
+    be a title or the like, by its shape. ``steps`` are those of the decision, for those who ask why.
     """
 
-    transcript: Transcript
-    content: Content
-    facts: BodyFacts
-    cohort: str | None
-    retry: bool
-    now: int
-    busy: Callable[[str], bool]
-    steps: list[Step] = field(default_factory=list)
-    _marks: frozenset[int] | None = None
-    _text: str | None = None
+    __slots__ = (
+        "_marks",
+        "_opening",
+        "_quoted",
+        "_text",
+        "aside",
+        "busy",
+        "cohort",
+        "content",
+        "facts",
+        "now",
+        "retry",
+        "steps",
+        "transcript",
+    )
+
+    def __init__(
+        self,
+        transcript: Transcript,
+        content: Content,
+        facts: BodyFacts,
+        now: int,
+        busy: Callable[[str], bool],
+        *,
+        cohort: str | None,
+        retry: bool,
+    ) -> None:
+        self.transcript = transcript
+        self.content = content
+        self.facts = facts
+        self.cohort = cohort
+        self.retry = retry
+        self.now = now
+        self.busy = busy
+        self.aside = looks_aside(facts)
+        self.steps: list[Step] = []
+        self._marks: frozenset[int] | None = None
+        self._text: str | None = None
+        self._opening: str | None = None
+        self._quoted: list[Quoted] | None = None
 
     @property
     def marks(self) -> frozenset[int]:
@@ -55,13 +86,28 @@ class Asked:
     def text(self) -> str:
         """What the first few messages say, normalised."""
         if self._text is None:
-            self._text = normalise("\n".join(self.content.first_texts())[:MOST_TEXT])
+            said = self.content.alone
+            if said is None:
+                said = "\n".join(self.content.first_texts())
+            self._text = normalise(said[:MOST_TEXT])
         return self._text
 
     @property
-    def aside(self) -> bool:
-        """Could it be a title or the like, by its shape?"""
-        return looks_aside(self.facts)
+    def opening(self) -> str:
+        """The beginning of the first thing the user said, normalised."""
+        if self._opening is None:
+            said = self.content.alone
+            if self._text is not None and said is not None and len(said) <= OPENER_READ:
+                self._opening = self._text[:OPENER]
+            else:
+                self._opening = normalise(self.content.opener()[:OPENER_READ])[:OPENER]
+        return self._opening
+
+    def quoted(self, quotes: Quotes) -> list[Quoted]:
+        """The texts that this request contains, with the lines that have them."""
+        if self._quoted is None:
+            self._quoted = quotes.within(self.text) if len(quotes) else []
+        return self._quoted
 
     def may(self, line: Lineage) -> bool:
         """May the request belong there at all? One in a cohort belongs to a conversation of that cohort only."""
@@ -72,7 +118,6 @@ class Asked:
         self.steps.append((rule, found, line.label if line is not None else None))
 
 
-@dataclass(slots=True)
 class Decision:
     """Where a request belongs. ``line`` None: to a new conversation.
 
@@ -81,11 +126,25 @@ class Decision:
     of which so far only these side calls came, ``asides``.
     """
 
-    rule: str
-    line: Lineage | None = None
-    grows: bool = False
-    side: bool = False
-    parted: Lineage | None = None
-    label: str | None = None
-    asides: tuple[int, ...] = ()
-    steps: list[Step] = field(default_factory=list)
+    __slots__ = ("asides", "grows", "label", "line", "parted", "rule", "side", "steps")
+
+    def __init__(
+        self,
+        rule: str,
+        line: Lineage | None = None,
+        *,
+        grows: bool = False,
+        side: bool = False,
+        parted: Lineage | None = None,
+        label: str | None = None,
+        asides: tuple[int, ...] = (),
+        steps: Sequence[Step] = (),
+    ) -> None:
+        self.rule = rule
+        self.line = line
+        self.grows = grows
+        self.side = side
+        self.parted = parted
+        self.label = label
+        self.asides = asides
+        self.steps = steps

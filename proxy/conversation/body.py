@@ -5,6 +5,7 @@ over 4 MiB is not parsed: ``scan.py`` looks for its model and its stream flag, a
 """
 
 import re
+from functools import lru_cache
 from typing import Any, Final, NamedTuple
 
 import orjson
@@ -16,6 +17,8 @@ from proxy.conversation.scan import scan
 
 PARSE_MAX_BYTES: Final = 4 * 1024 * 1024
 _KEYS = frozenset(BODY_KEYS)
+_LONGEST_NAME = 256  # a longer one must not fill the memo
+_PLACES = _KEYS.union(NESTED)
 _SESSION_IN_USER = re.compile(r"_session_([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})", re.IGNORECASE)
 
 
@@ -49,6 +52,8 @@ def read(chunks: list[bytes], size: int, encoded: bool, prefixes: Prefixes | Non
         model, stream = scan(chunks)
         return BodyFacts(False, _model(model), stream, input_bytes=size)
     data = chunks[0] if len(chunks) == 1 else b"".join(chunks)
+    if size < SMALLEST:
+        prefixes = None
     facts = _continued(data, prefixes) if prefixes is not None else None
     if facts is not None:
         return facts
@@ -59,7 +64,7 @@ def read(chunks: list[bytes], size: int, encoded: bool, prefixes: Prefixes | Non
     if not isinstance(document, dict):
         return BodyFacts(False, input_bytes=size)
     content = _content(document)
-    if content is not None and prefixes is not None and size >= SMALLEST:
+    if content is not None and prefixes is not None:
         content.remembering(prefixes, data, None)
     return _facts(document, content, size)
 
@@ -92,22 +97,27 @@ def _content(document: dict[str, Any]) -> Content | None:
 
 
 def _facts(document: dict[str, Any], content: Content | None, size: int) -> BodyFacts:
-    ids = tuple(_ids(document))
+    ids = _ids(document)
     return BodyFacts(
-        parsed=True,
-        model=_model(document.get("model")),
-        stream=document.get("stream") is True,
-        ids=ids,
-        prompt_cache_key=_cache_key(ids),
-        tools=bool(document.get("tools") or document.get("functions")),
-        non_system=content.count if content is not None else 0,
-        input_bytes=size,
-        content=content,
+        True,
+        _model(document.get("model")),
+        document.get("stream") is True,
+        ids,
+        _cache_key(ids) if ids else None,
+        bool(document.get("tools") or document.get("functions")),
+        content.count if content is not None else 0,
+        size,
+        content,
     )
 
 
 def _model(value: object) -> str | None:
-    return accept(value) if isinstance(value, str) else None
+    if not isinstance(value, str):
+        return None
+    return _name(value) if len(value) <= _LONGEST_NAME else accept(value)
+
+
+_name = lru_cache(maxsize=256)(accept)  # clients have few names for models, and send one with every request
 
 
 def _cache_key(ids: tuple[tuple[str, str], ...]) -> str | None:
@@ -117,13 +127,15 @@ def _cache_key(ids: tuple[tuple[str, str], ...]) -> str | None:
     return None
 
 
-def _ids(document: dict[str, Any]) -> list[tuple[str, str]]:
+def _ids(document: dict[str, Any]) -> tuple[tuple[str, str], ...]:
+    if _PLACES.isdisjoint(document):
+        return ()
     found = _ids_in(document, "")
     for name in NESTED:
         nested = document.get(name)
         if isinstance(nested, dict):
             found += _ids_in(nested, f"{name}.")
-    return found
+    return tuple(found)
 
 
 def _ids_in(part: dict[str, Any], prefix: str) -> list[tuple[str, str]]:

@@ -21,7 +21,19 @@ class Content:
     ``count`` is the number of messages that are no system's, to at most ``COUNTED``.
     """
 
-    __slots__ = ("_chains", "_data", "_document", "_known", "_messages", "_name", "_prefixes", "_transcript", "count")
+    __slots__ = (
+        "_chains",
+        "_data",
+        "_document",
+        "_first",
+        "_known",
+        "_messages",
+        "_name",
+        "_prefixes",
+        "_system",
+        "_transcript",
+        "count",
+    )
 
     def __init__(self, document: dict[str, Any], name: str, messages: list[Any]) -> None:
         self._document = document
@@ -29,10 +41,24 @@ class Content:
         self._messages = messages
         self._data: bytes | None = None
         self._known: Known | None = None
-        self._chains: list[int] = []
+        self._chains: list[int] | None = None
         self._prefixes: Prefixes | None = None
         self._transcript: Transcript | None = None
-        self.count = _count(messages)
+        self._first: list[Any] = []
+        self._system: object = None
+        self._open(messages)
+        self.count = min(COUNTED, len(self._first))
+
+    def _open(self, messages: list[Any]) -> None:
+        """Find the first few messages that are no system's, and the first that is; no further than that takes."""
+        first = self._first = []
+        for message in messages:
+            if not isinstance(message, dict) or message.get("role") not in SYSTEM:
+                first.append(message)
+                if len(first) == FIRST:
+                    break
+            elif self._system is None:
+                self._system = message.get("content")
 
     def remembering(self, prefixes: Prefixes, data: bytes, found: tuple[Known, list[int]] | None) -> "Content":
         """The same, to be remembered by its bytes; ``found`` is what is known of their beginning."""
@@ -53,7 +79,7 @@ class Content:
             self._transcript = transcript
             if self._prefixes is not None and self._data is not None:
                 layout = Layout(self._name, list(self._document), self.count, self.opener_key(), self._system_key())
-                found = (known, self._chains) if known is not None else None
+                found = (known, self._chains or []) if known is not None else None
                 self._prefixes.remember(self._data, layout, transcript, found)
         return self._transcript if len(self._transcript) else None
 
@@ -61,8 +87,8 @@ class Content:
         """What tells in no time whether a request opens as the last one did, in this process; 0 for nothing."""
         if self._known is not None:
             return self._known.opener_key
-        for message in self._messages:
-            if isinstance(message, dict) and message.get("role") not in SYSTEM:
+        for message in self._first:
+            if isinstance(message, dict):
                 return hash(text_of(message.get("content")))
         return 0
 
@@ -72,33 +98,38 @@ class Content:
 
     def client(self) -> int:
         """What tells the client apart from others, in this process: the keys that it sends, in its order, its tools."""
-        tools = self._document.get("tools")
-        first = tools[0] if isinstance(tools, list) and tools else None
+        document = self._document
+        tools = document.get("tools")
+        if not tools or not isinstance(tools, list):
+            return hash(tuple(document))
+        first = tools[0]
         function = first.get("function") if isinstance(first, dict) else None
         name = function.get("name") if isinstance(function, dict) else None
-        count = len(tools) if isinstance(tools, list) else 0
-        return hash((tuple(self._document), count, name if isinstance(name, str) else None))
+        return hash((*document, len(tools), name if isinstance(name, str) else None))
 
     def _system_key(self) -> int:
         """The ends of the system prompt, where clients put their name, the folder and the date."""
         if self._known is not None:
             return self._known.system_key
-        for message in self._messages[:FIRST]:
-            if isinstance(message, dict) and message.get("role") in SYSTEM:
-                text = text_of(message.get("content"))
-                return hash((text[:_SYSTEM_END], text[-_SYSTEM_END:]))
-        return 0
+        if self._system is None:
+            return 0
+        text = text_of(self._system)
+        return hash((text[:_SYSTEM_END], text[-_SYSTEM_END:])) if len(text) > _SYSTEM_END else hash(text)
+
+    @property
+    def alone(self) -> str | None:
+        """The text, where one thing was said by the user and nothing else; None where there is more."""
+        if len(self._first) != 1 or self._known is not None:
+            return None
+        message = self._first[0]
+        content = message.get("content") if isinstance(message, dict) and message.get("role") == "user" else None
+        return content if isinstance(content, str) else None
 
     def first_texts(self) -> list[str]:
         """The first few messages' texts, answers included. Empty where only what is new was parsed."""
-        found = []
-        if self._known is None:
-            for message in self._messages:
-                if isinstance(message, dict) and message.get("role") not in SYSTEM:
-                    found.append(text_of(message.get("content")))
-                    if len(found) == FIRST:
-                        break
-        return found
+        if self._known is not None:
+            return []
+        return [text_of(message.get("content")) for message in self._first if isinstance(message, dict)]
 
     def opener(self) -> str:
         """The text of the first thing the user said."""
@@ -126,20 +157,11 @@ class Content:
         if self._data is not None and self._known is not None:
             messages = orjson.loads(self._data)[self._name]
             self._messages, self._known, self._transcript = messages, None, None
+            self._open(messages)
 
     def drop(self) -> None:
         """It was decided: let go of everything that can be read."""
-        self._messages = []
+        self._messages = self._first = []
         self._document = {}
+        self._system = None
         self._data = self._known = self._prefixes = self._transcript = None
-
-
-def _count(messages: list[Any]) -> int:
-    """Count what a side call has at most two of; no further than that takes."""
-    count = 0
-    for message in messages:
-        if not (isinstance(message, dict) and message.get("role") in SYSTEM):
-            count += 1
-            if count == COUNTED:
-                break
-    return count

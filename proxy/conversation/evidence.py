@@ -5,6 +5,7 @@
 """
 
 from collections.abc import Callable
+from typing import Final
 
 from config.settings import Settings
 from proxy.conversation import history, likeness
@@ -19,8 +20,9 @@ from proxy.conversation.memory import Memory
 from proxy.conversation.normalise import LONG, SNIPPET, TELLING, normalise
 from proxy.conversation.prefixes import Prefixes
 from proxy.conversation.quoting import OPENER_READ
-from proxy.conversation.transcript import entry_of, marks_of, shared
+from proxy.conversation.transcript import entry_of, extended, marks_of, shared
 
+_NO_IDS: Final[list[int]] = []  # never changed
 _ASIDES = 7  # side calls of a line before the latest one that are told apart
 ASIDE_READ = 8192  # characters of a side call that came before its conversation, in memory only
 
@@ -53,14 +55,13 @@ class Evidence(Memory):
         content = facts.content if facts is not None else None
         if facts is None or content is None:
             return None
-        self._shrink(now)
+        self._expire(now)
         said = content.transcript(self.hasher)
-        return Asked(said, content, facts, cohort, retry, now, self.busy) if said is not None else None
+        return Asked(said, content, facts, now, self.busy, cohort=cohort, retry=retry) if said is not None else None
 
     def decide(self, asked: Asked, scope: str) -> Decision:
         """Where a request belongs. Changes nothing."""
         index = self._scopes.get(scope)
-        decision = None
         if index is not None:
             decision = history.by_history(index, asked)
             if decision is None:
@@ -76,11 +77,11 @@ class Evidence(Memory):
                     or likeness.by_opener(index, asked)
                     or likeness.by_cohort(index, asked)
                 )
-        if decision is None:
-            asked.note(NEW, "nothing of it is known")
-            decision = Decision(NEW)
-        decision.steps = asked.steps
-        return decision
+            if decision is not None:
+                decision.steps = asked.steps
+                return decision
+        asked.note(NEW, "nothing of it is known")
+        return Decision(NEW, steps=asked.steps)
 
     def commit(
         self, asked: Asked, decision: Decision, scope: str, label: str | None = None, *, owned: bool = False
@@ -119,7 +120,7 @@ class Evidence(Memory):
         line.tools, line.stream, line.manner = asked.facts.tools, asked.facts.stream, asked.content.manner()
         line.decided = tuple(decision.steps)
         self._touch(line, now)
-        self._shrink(now)
+        self._shrink()
         return Track(line, line.request, asked.transcript.last, side=False)
 
     def answered(self, track: Track, answer: Answer) -> None:
@@ -132,19 +133,18 @@ class Evidence(Memory):
         if len(text) >= (LONG if track.side else TELLING) and answer.complete:
             index.add_snippet(line, text[:SNIPPET])
         said = hasher.normal(ASSISTANT, text) if text else 0
-        called = hasher.calls([(call.name, call.arguments) for call in answer.tool_calls]) if answer.tool_calls else 0
+        called, ids = 0, _NO_IDS
+        if answer.tool_calls:
+            called = hasher.calls([(call.name, call.arguments) for call in answer.tool_calls])
+            ids = [found for call in answer.tool_calls if (found := hasher.call(call.id, call.name)) & 1]
         if not (said or called):
             return
         marks = marks_of(track.said, said, called)
-        ids = [found for call in answer.tool_calls if (found := hasher.call(call.id, call.name)) & 1]
         index.add_marks(line, marks, ids)
         if track.side:
             line.aside = (*marks, *ids)
         elif line.request == track.point:
-            index.heads.discard(line.full, line)
-            line.full = combine(line.request, entry_of(said, called))
-            index.heads.add(line.request, line)
-            index.heads.add(line.full, line)
+            index.answered(line, combine(line.request, entry_of(said, called)))
             line.latest = (*marks, *ids)
             line.finish = answer.finish
         self.changed[line] = None
@@ -154,10 +154,14 @@ class Evidence(Memory):
         line = track.line
         if track.side:
             return
-        line.in_flight = max(0, line.in_flight - 1)
+        if line.in_flight:
+            line.in_flight -= 1
         line.seen_at = max(line.seen_at, now)
         if line.request == track.point:
             line.failed_at = 0 if completed else now
+            index = self._scopes.get(line.scope)
+            if index is not None and not completed:
+                index.failed_at = max(index.failed_at, now)
 
     def disown(self, scope: str, label: str) -> None:
         """The id that named this conversation is shared by several: from now on it is their cohort."""
@@ -171,7 +175,6 @@ class Evidence(Memory):
     def _branch(self, index: Index, parent: Lineage, asked: Asked) -> Lineage:
         """What replaces or leaves a line's talk is a line of its own; of the same conversation while one is alive."""
         line = Lineage(parent.label, parent.scope, parent.cohort, asked.now, parent.owned)
-        line.snippets = []
         self._enter(index, line, asked, parent)
         for snippet in parent.snippets:
             index.add_snippet(line, snippet)
@@ -182,14 +185,19 @@ class Evidence(Memory):
         line.row = next(self._rows)
         line.take(said)
         line.first = line.length
-        line.opener_raw = asked.content.opener()[:OPENER_READ]
         if kin is not None:
             if shared(said.points, kin.points, kin.offset) > kin.first:
                 line.first = kin.first
             known = asked.marks
-            line.marks.extend(mark for mark in kin.marks if mark in known)
-            line.ids.extend(call for call in kin.ids if call in known)
+            line.marks = extended(line.marks, [mark for mark in kin.marks if mark in known])
+            line.ids = extended(line.ids, [call for call in kin.ids if call in known])
         index.enter(line)
+        if asked.aside and not said.answers:
+            index.opens(line, asked.opening)  # read already, for what it may quote itself
+        else:
+            line.opener_raw = asked.content.opener()[:OPENER_READ]
+            if line.opener_raw:
+                index.unquoted.append(line)
         self._full[line] = None
 
     def _grow(self, index: Index, line: Lineage, asked: Asked) -> None:

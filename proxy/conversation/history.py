@@ -20,7 +20,9 @@ _HITS = 8  # of these that name lines, before the lines are compared
 
 def by_history(index: Index, asked: Asked) -> Decision | None:
     """The line that this request's history comes from; None when nothing of it is known."""
-    found = _repeated(index, asked) or _continued(index, asked)
+    found = _repeated(index, asked)
+    if found is None and (len(asked.transcript) > 1 or asked.transcript.answers):
+        found = _continued(index, asked)
     if found is None and asked.transcript.answers:
         found = _by_ids(index, asked) or _by_marks(index, asked)
     return found
@@ -28,6 +30,8 @@ def by_history(index: Index, asked: Asked) -> Decision | None:
 
 def _repeated(index: Index, asked: Asked) -> Decision | None:
     """The same request again: after a failure or with the client's mark a retry, else perhaps a regeneration."""
+    if not asked.retry and asked.now - index.failed_at > RETRY_MS:
+        return None  # hardly ever has anything failed
     points = asked.transcript.points
     lines = [line for line in index.heads.get(points[-1], _ALIKE) if line.request == points[-1]]
     if not asked.retry:

@@ -4,16 +4,14 @@ A summary of ours after a compaction; the opener quoted in a request for a title
 rewritten; the only conversation of a cohort. Never a line that is busy, but for a side call, which waits for nobody.
 """
 
-from proxy.conversation.asked import COHORT, NEW, OPENER, SIDE, SUMMARY, Asked, Decision
+from proxy.conversation.asked import BY_OPENER, COHORT, NEW, SIDE, SUMMARY, Asked, Decision
 from proxy.conversation.index import Index
 from proxy.conversation.lineage import Lineage
-from proxy.conversation.normalise import SNIPPET, TELLING, normalise
-from proxy.conversation.quoting import OPENER as OPENER_LENGTH
-from proxy.conversation.quoting import OPENER_READ, SHORTEST_OPENER, pairs_of
+from proxy.conversation.normalise import SNIPPET, TELLING
+from proxy.conversation.quoting import OPENER, SHORTEST_OPENER
 from proxy.conversation.transcript import shared
 
 RECENT_MS = 600_000  # how long after its last request a conversation's opener may be quoted by a side call
-_ALIKE = 16  # lines with one word, the latest, that are looked through for a quoted opener
 _INSTRUCTION = 16  # characters before a quote that are an instruction and not just another beginning
 _ANSWER_COUNTS = 1_000  # by so much a quoted answer says more than a quoted opener
 _ASKED_COUNTS = 500  # and a question that was asked last
@@ -23,12 +21,12 @@ WAITING = frozenset({"tool_calls", "tool_use", "function_call"})
 
 def by_summary(index: Index, asked: Asked) -> Decision | None:
     """E4: the first messages contain the beginning of a long answer of ours, and its conversation is idle."""
-    if not len(index.words) or len(asked.text) < SNIPPET:
+    if not len(index.quotable()) or len(asked.text) < SNIPPET:
         return None
     found: dict[str, Lineage] = {}
-    for word in index.words.known(pairs_of(asked.text)):
-        for line in index.words.get(word):
-            if asked.may(line) and any(len(said) == SNIPPET and said in asked.text for said in line.snippets):
+    for said, lines in asked.quoted(index.quotes):
+        for line in lines if len(said) == SNIPPET else ():
+            if said in line.snippets and asked.may(line) and line.label not in found:
                 current = index.current.get(line.label, line)
                 if line.in_flight or current.in_flight:
                     asked.note(SUMMARY, "has its summary, but is busy", line)
@@ -49,18 +47,14 @@ def by_quote(index: Index, asked: Asked) -> Decision | None:
     """E5: a title, tags or a summary: it quotes what exactly one conversation began with, or was answered."""
     if not asked.aside or asked.transcript.answers:
         return None
-    quotable = index.quotable()
-    if not (len(quotable) or len(index.words)):
+    lines = _quotable(index, asked)
+    if not lines:
         return None
     found: dict[str, Lineage] = {}
     most = 0
-    pairs = pairs_of(asked.text)
-    lines = [line for pair in quotable.known(pairs) for line in quotable.get(pair, _ALIKE)]
-    lines += [line for pair in index.words.known(pairs) for line in index.words.get(pair, _ALIKE)]
-    looked: dict[tuple[str, bool, bool], int] = {}  # many conversations begin alike: each text is looked for once
     for line in lines:
         if line.label not in found:
-            much = _quoted(line, asked, looked) if asked.may(line) else 0
+            much = _quoted(line, asked) if asked.may(line) else 0
             if not much or much < most:
                 continue
             if much > most:
@@ -78,6 +72,21 @@ def by_quote(index: Index, asked: Asked) -> Decision | None:
     return Decision(SIDE, line, side=True)
 
 
+def _quotable(index: Index, asked: Asked) -> dict[Lineage, None]:
+    """The lines of whose words a text has some, in another manner than they were said in."""
+    found: dict[Lineage, None] = {}
+    text, tools, stream = asked.text, asked.facts.tools, asked.facts.stream
+    for quote, lines in asked.quoted(index.quotable()):
+        if text.find(quote) >= _INSTRUCTION:
+            found.update(dict.fromkeys(lines))
+            continue
+        longer = not stream and len(text) > len(quote) and len(quote) < OPENER
+        for line in lines:  # many conversations begin alike
+            if line.tools > tools or quote in line.snippets or (longer and line.stream):
+                found[line] = None
+    return found
+
+
 def _untitled(found: dict[str, Lineage], asked: Asked) -> dict[str, Lineage]:
     """Of conversations that began alike: those that nobody asked the same about; of several, the latest beginning."""
     same, now = hash(asked.text), asked.now
@@ -91,7 +100,7 @@ def _untitled(found: dict[str, Lineage], asked: Asked) -> dict[str, Lineage]:
     return left
 
 
-def _quoted(line: Lineage, asked: Asked, looked: dict[tuple[str, bool, bool], int]) -> int:
+def _quoted(line: Lineage, asked: Asked) -> int:
     """How much of a conversation a text quotes, rather than being one like it; 0 for nothing.
 
     Two people who ask the same are two conversations; what asks about a conversation is made in another manner: without
@@ -102,45 +111,38 @@ def _quoted(line: Lineage, asked: Asked, looked: dict[tuple[str, bool, bool], in
         if said in asked.text:
             much += _ANSWER_COUNTS + len(said)
     if asked.now - line.seen_at <= RECENT_MS:
-        if len(line.opener_text) >= SHORTEST_OPENER:
-            much += _wrapped(line.opener_text, line, asked, looked)
-        if len(line.asked_text) >= TELLING and (length := _wrapped(line.asked_text, line, asked, looked)):
-            much += _ASKED_COUNTS + length
+        if len(line.opener_text) >= SHORTEST_OPENER and _wraps(line.opener_text, line, asked):
+            much += len(line.opener_text)
+        if len(line.asked_text) >= TELLING and _wraps(line.asked_text, line, asked):
+            much += _ASKED_COUNTS + len(line.asked_text)
     return much
 
 
-def _wrapped(quote: str, line: Lineage, asked: Asked, looked: dict[tuple[str, bool, bool], int]) -> int:
-    """The length of a quote that is made in another manner than it was said in; 0 where it is none."""
-    key = (quote, line.tools, line.stream)
-    found = looked.get(key)
-    if found is None:
-        found = looked[key] = len(quote) if _wraps(quote, line, asked) else 0
-    return found
-
-
 def _wraps(quote: str, line: Lineage, asked: Asked) -> bool:
+    """Is this quoted in another manner than it was said in?"""
     at = asked.text.find(quote)
     if at < 0:
         return False
-    longer = len(asked.text) > len(quote) and len(quote) < OPENER_LENGTH
+    longer = len(asked.text) > len(quote) and len(quote) < OPENER
     fewer = line.tools and not asked.facts.tools
     return fewer or at >= _INSTRUCTION or (longer and line.stream and not asked.facts.stream)
 
 
 def by_aside(index: Index, asked: Asked) -> Decision | None:
     """E5 the other way round: a title was asked for a moment ago, of what this request begins with."""
-    if not index.asides or asked.transcript.answers:
+    asides = index.asides
+    if not asides or asked.transcript.answers or asked.now - asides[-1][0].began_at > BEGINNING_MS:
         return None
-    opener = normalise(asked.content.opener()[:OPENER_READ])[:OPENER_LENGTH]
+    opener = asked.opening
     if len(opener) < SHORTEST_OPENER:
         return None
-    for place in reversed(index.asides):
-        line, text = place
+    # Where both come without tools, only an instruction before the quote tells one from the other.
+    shortest = len(opener) if asked.facts.tools else len(opener) + _INSTRUCTION
+    for line, text in reversed([each for each in asides if len(each[1]) >= shortest and opener in each[1]]):
         if asked.now - line.began_at > BEGINNING_MS:
             break
-        at = text.find(opener)
         fewer = asked.facts.tools and not line.tools
-        if at >= _INSTRUCTION or (at >= 0 and fewer):
+        if fewer or text.find(opener) >= _INSTRUCTION:
             if not asked.may(line) or index.current.get(line.label) is not line:
                 continue
             asked.note(SIDE, "began with a side call that quotes this", line)
@@ -157,18 +159,18 @@ def by_opener(index: Index, asked: Asked) -> Decision | None:
     labels = {line.label for line in lines}
     if len(labels) != 1:
         if labels:
-            asked.note(OPENER, f"{len(labels)} conversations began like this")
+            asked.note(BY_OPENER, f"{len(labels)} conversations began like this")
         return None
     line = max(lines, key=lambda line: line.seen_at)
     if any(each.in_flight for each in lines):
-        asked.note(OPENER, "began like this, but is busy", line)
+        asked.note(BY_OPENER, "began like this, but is busy", line)
         return None
     if shared(said.points, line.points, line.offset) > 1 and line.answered:
         # What a client puts before every conversation is the same in all; behind it these two differ.
-        asked.note(OPENER, "began like this, but with another question", line)
+        asked.note(BY_OPENER, "began like this, but with another question", line)
         return None
-    asked.note(OPENER, "is the only one that began like this", line)
-    return Decision(OPENER, line)
+    asked.note(BY_OPENER, "is the only one that began like this", line)
+    return Decision(BY_OPENER, line)
 
 
 def by_cohort(index: Index, asked: Asked) -> Decision | None:

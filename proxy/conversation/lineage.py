@@ -4,66 +4,92 @@ A conversation has one line as long as nobody edits, forks or compacts it; lines
 Everything here is a keyed hash, a number or a time, except the few texts in ``Lineage``, which never leave memory.
 """
 
-from array import array
-from dataclasses import dataclass, field
+from typing import Final
 
-from proxy.conversation.quoting import Pair
-from proxy.conversation.transcript import Transcript
+from proxy.conversation.quoting import NOWHERE, Key
+from proxy.conversation.transcript import NO_HASHES, Transcript
 
 POINTS = 256  # messages of a line that are compared
 MARKS = 128  # answers of a line, in texts and calls
 IDS = 64  # tool-call ids of a line
 SNIPPETS = 4
+NO_SNIPPETS: Final[dict[str, Key]] = {}  # shared by all lines without any: never changed
 
 
-@dataclass(slots=True, eq=False)
 class Lineage:
-    """One line of talk in one conversation.
+    """One line of talk in one conversation. Made with every new conversation, so it begins with as little as it can.
 
     ``length`` counts its messages; ``points`` has the hashes of the latest of them, ``offset`` were forgotten.
     ``request`` is the hash of all up to the latest request, ``full`` of all with its answer, once that was read.
     ``first``: so many messages came before the first answer that we relayed. ``latest`` marks the latest answer,
     ``aside`` that of a side call; ``asides`` tell the latest side calls apart. ``snippets`` are the beginnings of its
-    latest answers. ``owned``: a client's own id named the conversation. ``failed_at``: when its latest
-    request got no whole answer, 0 else. Instants are unix ms.
+    latest answers, each with what it is looked for by. ``owned``: a client's own id named the conversation.
+    ``failed_at``: when its latest request got no whole answer, 0 else. ``stored``: the archive has heard of it.
+    Instants are unix ms.
     """
 
-    label: str
-    scope: str
-    cohort: str | None
-    began_at: int
-    owned: bool = False
-    points: "array[int]" = field(default_factory=lambda: array("Q"))
-    offset: int = 0
-    length: int = 0
-    first: int = 0
-    request: int = 0
-    full: int = 0
-    last: int = 0
-    marks: "array[int]" = field(default_factory=lambda: array("Q"))
-    ids: "array[int]" = field(default_factory=lambda: array("Q"))
-    latest: tuple[int, ...] = ()
-    aside: tuple[int, ...] = ()
-    opener: int = 0
-    opener_raw: str = field(default="", repr=False)
-    opener_text: str = field(default="", repr=False)
-    opener_word: Pair = field(default=("", ""), repr=False)
-    asked_raw: str = field(default="", repr=False)
-    asked_text: str = field(default="", repr=False)
-    asked_word: Pair = field(default=("", ""), repr=False)
-    snippets: list[str] = field(default_factory=list, repr=False)
-    asides: tuple[int, ...] = ()
-    tools: bool = False
-    stream: bool = False
-    manner: int = 0
-    finish: str | None = None
-    in_flight: int = 0
-    seen_at: int = 0
-    failed_at: int = 0
-    thin: bool = False
-    changed: bool = True
-    row: int = 0
-    decided: tuple[tuple[str, str, str | None], ...] = ()
+    __slots__ = (
+        "aside",
+        "asides",
+        "asked_raw",
+        "asked_text",
+        "asked_word",
+        "began_at",
+        "cohort",
+        "decided",
+        "failed_at",
+        "finish",
+        "first",
+        "full",
+        "ids",
+        "in_flight",
+        "label",
+        "last",
+        "latest",
+        "length",
+        "manner",
+        "marks",
+        "offset",
+        "opener",
+        "opener_raw",
+        "opener_text",
+        "opener_word",
+        "owned",
+        "points",
+        "request",
+        "row",
+        "scope",
+        "seen_at",
+        "snippets",
+        "stored",
+        "stream",
+        "thin",
+        "tools",
+    )
+
+    def __init__(self, label: str, scope: str, cohort: str | None, began_at: int, owned: bool = False) -> None:
+        self.label = label
+        self.scope = scope
+        self.cohort = cohort
+        self.began_at = began_at
+        self.owned = owned
+        self.points = self.marks = self.ids = NO_HASHES
+        self.offset = self.length = self.first = self.manner = self.row = 0
+        self.request = self.full = self.last = self.opener = 0
+        self.in_flight = self.seen_at = self.failed_at = 0
+        self.latest: tuple[int, ...] = ()
+        self.aside: tuple[int, ...] = ()
+        self.asides: tuple[int, ...] = ()
+        self.opener_raw = self.opener_text = self.asked_raw = self.asked_text = ""
+        self.opener_word: Key = NOWHERE
+        self.asked_word: Key = NOWHERE
+        self.snippets = NO_SNIPPETS
+        self.tools = self.stream = self.thin = self.stored = False
+        self.finish: str | None = None
+        self.decided: tuple[tuple[str, str, str | None], ...] = ()
+
+    def __repr__(self) -> str:
+        return f"Lineage({self.label!r}, length={self.length})"  # nothing of what was said
 
     @property
     def answered(self) -> bool:
@@ -72,9 +98,12 @@ class Lineage:
 
     def take(self, transcript: Transcript) -> None:
         """Hold a request's messages, as far as they are compared."""
-        self.length = len(transcript)
-        self.offset = max(0, self.length - POINTS)
-        self.points = transcript.points[self.offset :]
-        self.request = self.full = transcript.points[-1]
+        points = transcript.points
+        self.length = length = len(points)
+        if length <= POINTS:
+            self.offset, self.points = 0, points
+        else:
+            self.offset, self.points = length - POINTS, points[-POINTS:]
+        self.request = self.full = points[-1]
         self.last = transcript.last
         self.opener = transcript.opener

@@ -23,6 +23,7 @@ class Memory:
         self._full: OrderedDict[Lineage, None] = OrderedDict()  # the longest unused first
         self._thin: OrderedDict[Lineage, None] = OrderedDict()
         self._rows = count(secrets.randbits(61))  # several processes may write to one archive
+        self._look_at = 0  # until then nothing gets too old
         self.changed: dict[Lineage, None] = {}
         self.gone: list[int] = []
         self.reconfigure(settings)
@@ -39,6 +40,7 @@ class Memory:
         """Take the limits of new settings."""
         self.max_count = settings.conversation.max_count
         self.ttl_ms = settings.conversation.idle_ttl_ms
+        self._look_at = 0
 
     def lines_of(self, scope: str, label: str) -> list[Lineage]:
         """The lines of one conversation. For those who ask, not for requests."""
@@ -65,6 +67,8 @@ class Memory:
         full = len(self) >= self.most
         if full or line.label in index.current or index.heads.has(line.full):
             return
+        line.stored = True
+        self._look_at = 0
         index.enter(line)
         if len(self._full) < self.max_count:
             self._full[line] = None
@@ -79,35 +83,45 @@ class Memory:
         (self._thin if line.thin else self._full).move_to_end(line)
         self.changed[line] = None
 
-    def _shrink(self, now: int) -> None:
+    def _expire(self, now: int) -> None:
+        """Forget what is too old. Costs nothing as long as nothing can be."""
+        if now < self._look_at:
+            return
+        for lines in (self._full, self._thin):
+            steps = _STEPS
+            while lines and steps:
+                line = next(iter(lines))
+                if now - line.seen_at < self.ttl_ms:
+                    break
+                if line.in_flight:
+                    lines.move_to_end(line)
+                    steps -= 1
+                else:
+                    del lines[line]
+                    self._forget(line)
+        oldest = [next(iter(lines)).seen_at for lines in (self._full, self._thin) if lines]
+        self._look_at = min(oldest, default=now) + self.ttl_ms
+
+    def _shrink(self) -> None:
         """Keep within the bounds: first the longest unused lines get thin, then they are forgotten."""
-        old = now - self.ttl_ms
-        for _ in range(_STEPS if self._full else 0):
-            line = next(iter(self._full))
-            if len(self._full) <= self.max_count and line.seen_at > old:
+        full, thin = self._full, self._thin
+        for _ in range(min(_STEPS, len(full))):
+            if len(full) <= self.max_count:
                 break
+            line, _ = full.popitem(last=False)
             if line.in_flight:
-                self._full.move_to_end(line)
+                full[line] = None
                 continue
-            del self._full[line]
-            if line.seen_at > old:
-                self._scopes[line.scope].thin(line)
-                self._thin[line] = None
-            else:
-                self._forget(line)
-            if not self._full:
-                break
-        while self._thin:
-            line = next(iter(self._thin))
-            if len(self._thin) <= THIN_PER_LINE * self.max_count and line.seen_at > old:
-                break
-            del self._thin[line]
-            self._forget(line)
+            self._scopes[line.scope].thin(line)
+            thin[line] = None
+        while len(thin) > THIN_PER_LINE * self.max_count:
+            self._forget(thin.popitem(last=False)[0])
 
     def _forget(self, line: Lineage) -> None:
         index = self._scopes[line.scope]
         index.leave(line)
         self.changed.pop(line, None)
-        self.gone.append(line.row)
+        if line.stored:
+            self.gone.append(line.row)
         if not index.lines:
             del self._scopes[line.scope]

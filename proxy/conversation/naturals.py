@@ -7,6 +7,7 @@ with that value; any other gets a minted id. Minted ids are derived, so they are
 import re
 from collections import OrderedDict
 from collections.abc import Callable
+from functools import lru_cache
 from hashlib import blake2b
 
 from pool.ids import BASE62
@@ -17,19 +18,22 @@ _SES = re.compile(r"ses_[0-9a-f]{12}[0-9A-Za-z]{14}")
 
 def shape_of(*values: str | None) -> Shape:
     """OpenCode's shape if any of a client's values has it."""
-    return Shape.SES if any(value is not None and _SES.fullmatch(value) for value in values) else Shape.UUID
+    for value in values:
+        if value and _SES.fullmatch(value):
+            return Shape.SES
+    return Shape.UUID
 
 
 def digest_of(secret: bytes, value: str) -> str:
     """16 hex that may be written down in place of a client's value."""
-    return _mac(secret, b"value\0" + value.encode()).hex()[:16]
+    return _mac(secret, b"value\0", value).hex()[:16]
 
 
 def mint(secret: bytes, what: str, shape: Shape) -> Natural:
-    """The minted id of ``what`` (a label, a scope): stable, and nobody else can compute it."""
-    raw = _mac(secret, f"natural\0{shape}\0{what}".encode())
-    value = _ses(raw) if shape is Shape.SES else _uuid(raw)
-    return Natural(value, True, digest_of(secret, value))
+    """The minted id of ``what`` (a label, a scope): stable, nobody else can compute it, and it may be written down."""
+    if shape is Shape.SES:
+        return Natural(_ses(_mac(secret, b"natural\0ses\0", what)), True)
+    return Natural(_uuid(_mac(secret, b"natural\0uuid\0", what)), True)
 
 
 class Naturals:
@@ -68,16 +72,24 @@ class Naturals:
             self._past.popitem(last=False)
 
 
-def _mac(secret: bytes, what: bytes) -> bytes:
-    """32 bytes that only the installation can compute. Keyed BLAKE2 is a MAC as it is (RFC 7693), and a fast one."""
+def _mac(secret: bytes, kind: bytes, what: str) -> bytes:
+    """32 bytes that only the installation can compute."""
+    mac = _of_kind(secret, kind).copy()
+    mac.update(what.encode())
+    return mac.digest()
+
+
+@lru_cache(maxsize=16)
+def _of_kind(secret: bytes, kind: bytes) -> blake2b:
+    """Keyed BLAKE2 is a MAC as it is (RFC 7693), and a fast one where the key was hashed once."""
     key = secret if len(secret) <= blake2b.MAX_KEY_SIZE else blake2b(secret).digest()
-    return blake2b(what, key=key, digest_size=32).digest()
+    return blake2b(kind, key=key, digest_size=32)
 
 
 def _uuid(raw: bytes) -> str:
     """A version 4 UUID of these bits (RFC 9562, section 5.4)."""
-    text = (raw[:6] + bytes((raw[6] & 0x0F | 0x40, raw[7], raw[8] & 0x3F | 0x80)) + raw[9:16]).hex()
-    return f"{text[:8]}-{text[8:12]}-{text[12:16]}-{text[16:20]}-{text[20:]}"
+    text = raw[:16].hex()
+    return f"{text[:8]}-{text[8:12]}-4{text[13:16]}-{'89ab'[raw[8] >> 4 & 3]}{text[17:20]}-{text[20:]}"
 
 
 def _ses(raw: bytes) -> str:

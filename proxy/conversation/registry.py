@@ -106,26 +106,29 @@ class Registry:
 
     def resolve(self, reading: Reading, scope: str, provider: str, facts: BodyFacts | None, now: int) -> Resolved:
         """Find or begin the request's conversation, with one more in flight. Every call is owed one ``done``."""
-        self._forget(now)
+        if self._idle:
+            self._forget(now)
         found = self._recognised(reading, scope, facts, now)
         if facts is not None and facts.content is not None:
             facts.content.drop()
         if found is None:
             return Resolved(self.unnamed(scope, provider, now), reading.side, False, reading.match)
-        label = found.label
+        label, track = found.label, found.track
         conversation = self._all.get(label)
         if conversation is None:
             conversation = self._begin(label, reading, scope, now)
-            self._forget(now)
         conversation.match = found.match
         conversation.last_seen_at = now
+        if not conversation.in_flight:
+            self._idle.pop(label, None)
         conversation.in_flight += 1
-        self._idle.pop(label, None)
-        by_content = found.track is not None and reading.kind is not Kind.OWNER
-        side = found.side or (reading.side if by_content else is_side_call(conversation.models, facts, reading))
+        if track is not None and reading.kind is not Kind.OWNER:
+            side = found.side or reading.side
+        else:
+            side = found.side or is_side_call(conversation.models, facts, reading)
         if not side and facts is not None and facts.model is not None:
-            _note_model(conversation.models, facts.model, not looks_aside(facts))
-        return Resolved(conversation, side, not side, found.match, found.track is not None, found.track)
+            _note_model(conversation.models, facts.model, facts)
+        return Resolved(conversation, side, not side, found.match, track is not None, track)
 
     def answered(self, resolved: Resolved, answer: Answer | None, now: int) -> None:  # noqa: ARG002 - one signature
         """What the upstream answered, whole or in part; None when it was not read. Once, before ``done``."""
@@ -149,7 +152,8 @@ class Registry:
             conversation.turns += 1
         if conversation.in_flight == 0:
             self._idle[conversation.label] = conversation
-            self._forget(now)
+            if len(self._all) > self._max_count:
+                self._forget(now)
 
     def unnamed(self, scope: str, provider: str, now: int) -> Conversation:
         """For a request that names nothing: the minted id of its scope and provider, under a label of its own.
@@ -223,12 +227,14 @@ class Registry:
         return conversation is not None and conversation.in_flight > 0
 
     def _begin(self, label: str, reading: Reading, scope: str, now: int) -> Conversation:
-        shape = shape_of(reading.session, reading.value)
+        shape = shape_of(reading.session, reading.value) if reading.value or reading.session else Shape.UUID
         natural = self._naturals.fix(label, reading.session, shape)
         conversation = Conversation(label, scope, natural, shape, reading.match, now, now)
         if reading.parent is not None:
             conversation.parent = self._parent(scope, reading.parent)
         self._all[label] = conversation
+        if len(self._all) > self._max_count:
+            self._forget(now)
         return conversation
 
     def _parent(self, scope: str, value: str) -> str | None:
@@ -248,7 +254,8 @@ class Registry:
             if len(self._all) <= self._max_count and now - oldest.last_seen_at < self._idle_ttl_ms:
                 break
             del idle[oldest.label], self._all[oldest.label]
-            self._naturals.release(oldest.natural)
+            if not oldest.natural.minted:
+                self._naturals.release(oldest.natural)
 
 
 @lru_cache(maxsize=256)
@@ -256,7 +263,9 @@ def _unnamed(secret: bytes, scope: str, provider: str) -> Natural:
     return mint(secret, f"unnamed\0{scope}\0{provider}", Shape.UUID)
 
 
-def _note_model(models: dict[str, bool], model: str, real: bool) -> None:
-    models[model] = models.get(model, False) or real
-    if len(models) > MODELS_KEPT:
-        del models[next(iter(models))]
+def _note_model(models: dict[str, bool], model: str, facts: BodyFacts) -> None:
+    """Remember a turn's model, and whether it could not have been a side call."""
+    if not models.get(model):
+        models[model] = not looks_aside(facts)
+        if len(models) > MODELS_KEPT:
+            del models[next(iter(models))]

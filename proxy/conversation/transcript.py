@@ -5,7 +5,7 @@ whether two conversations are the same so far. System text, models, tools and to
 """
 
 from array import array
-from typing import Any
+from typing import Any, Final
 
 from proxy.conversation.hashing import ASSISTANT, OTHER, USER, Hasher, combine
 from proxy.conversation.messages import (
@@ -21,6 +21,7 @@ from proxy.conversation.messages import (
 
 MAX_MESSAGES = 10_000  # of a longer list nothing is read: it would hold up everybody else
 _START = 0x0C9001
+NO_HASHES: Final = array("Q")  # shared by all that have none: never changed
 
 
 class Transcript:
@@ -35,8 +36,7 @@ class Transcript:
 
     def __init__(self) -> None:
         self.points = array("Q")
-        self.marks = array("Q")
-        self.ids = array("Q")
+        self.marks = self.ids = NO_HASHES
         self.opener = 0
         self.last = 0
         self.answers = 0
@@ -47,7 +47,8 @@ class Transcript:
     def copy(self) -> "Transcript":
         """One that can be continued without changing this one."""
         other = Transcript()
-        other.points, other.marks, other.ids = self.points[:], self.marks[:], self.ids[:]
+        other.points = self.points[:]
+        other.marks, other.ids = self.marks[:] or NO_HASHES, self.ids[:] or NO_HASHES
         other.opener, other.last, other.answers = self.opener, self.last, self.answers
         return other
 
@@ -60,9 +61,11 @@ class Transcript:
             content = message.get("content")
             if role == "user" and isinstance(content, str):
                 self._add(self._opened(hasher.text(USER, content)))
+            elif role in SYSTEM and not is_call(message):
+                continue
             elif role == "assistant" or is_call(message):
                 self._answer(message, content, hasher)
-            elif role in SYSTEM or is_silent(message):
+            elif is_silent(message):
                 continue
             elif is_result(message):
                 self._result(result_id(message), hasher)
@@ -100,10 +103,18 @@ class Transcript:
             if calls:
                 called = hasher.calls([(name, arguments) for _, name, arguments in calls])
                 found = [hasher.call(call, name) for call, name, _ in calls]
-                self.ids.extend([each for each in found if each & 1])
-        self.marks.extend(marks_of(self.last, said, called))
+                self.ids = extended(self.ids, [each for each in found if each & 1])
+        self.marks = extended(self.marks, marks_of(self.last, said, called))
         self._add(entry_of(said, called))
         self.answers += 1
+
+
+def extended(hashes: "array[int]", more: list[int]) -> "array[int]":
+    """The hashes and some more: the same array, but for the shared empty one."""
+    if hashes is NO_HASHES:
+        return array("Q", more) if more else hashes
+    hashes.extend(more)
+    return hashes
 
 
 def entry_of(said: int, called: int) -> int:

@@ -1,0 +1,107 @@
+"""Where something is found: by a key the lines that have it, by a pair of words the texts that may be quoted."""
+
+from collections.abc import Hashable
+from itertools import islice
+from typing import Final, Generic, TypeVar
+
+from proxy.conversation.lineage import Lineage
+from proxy.conversation.quoting import NOWHERE, Key, anchor, pairs_of, singles_of
+
+MOST: Final = 256  # things with one key that are looked at
+_ALIKE: Final = 16  # lines that said the same, the latest, of which one may be quoted
+_ALIKE_TEXTS: Final = 64  # texts with one pair of words, the latest, that are looked for
+
+K = TypeVar("K", bound=Hashable)
+V = TypeVar("V", bound=Hashable)
+
+
+class Postings(Generic[K, V]):
+    """What has a key. Most keys belong to one thing, which is then stored by itself."""
+
+    __slots__ = ("_found",)
+
+    def __init__(self) -> None:
+        self._found: dict[K, V | dict[V, None]] = {}
+
+    def __len__(self) -> int:
+        return len(self._found)
+
+    def add(self, key: K, thing: V) -> None:
+        """It has this key now."""
+        there = self._found.setdefault(key, thing)
+        if isinstance(there, dict):
+            there[thing] = None
+        elif there != thing:
+            self._found[key] = {there: None, thing: None}
+
+    def discard(self, key: K, thing: V) -> None:
+        """It has the key no more."""
+        there = self._found.get(key)
+        if there == thing:
+            del self._found[key]
+        elif isinstance(there, dict):
+            there.pop(thing, None)
+            if not there:
+                del self._found[key]
+
+    def get(self, key: K, most: int = MOST) -> list[V]:
+        """What has this key, what has it longest last; at most so many."""
+        there = self._found.get(key)
+        if there is None:
+            return []
+        return list(islice(reversed(there), most)) if isinstance(there, dict) else [there]
+
+    def has(self, key: K) -> bool:
+        """Has anything this key?"""
+        return key in self._found
+
+    def known(self, keys: set[K]) -> set[K]:
+        """Those of the keys that anything has."""
+        return self._found.keys() & keys
+
+
+Quoted = tuple[str, list[Lineage]]  # a text, and whose it is
+
+
+class Quotes:
+    """Texts that may be quoted, and whose they are. Lines that have the same text share it."""
+
+    __slots__ = ("_lines", "_short", "_texts")
+
+    def __init__(self) -> None:
+        self._lines: Postings[str, Lineage] = Postings()
+        self._texts: Postings[Key, str] = Postings()
+        self._short = 0  # texts that are looked for by a single word
+
+    def __len__(self) -> int:
+        return len(self._lines)
+
+    def add(self, text: str, line: Lineage) -> Key:
+        """The line has this text now. Returns what it is looked for by; ``NOWHERE`` where it has no word."""
+        key = anchor(text)
+        if key is not NOWHERE:
+            if not self._lines.has(text):
+                self._texts.add(key, text)
+                self._short += not key[1]
+            self._lines.add(text, line)
+        return key
+
+    def discard(self, key: Key, text: str, line: Lineage) -> None:
+        """The line has it no more."""
+        if self._lines.has(text):
+            self._lines.discard(text, line)
+            if not self._lines.has(text):
+                self._texts.discard(key, text)
+                self._short -= not key[1]
+
+    def within(self, text: str) -> list[Quoted]:
+        """The texts that this one contains, with the lines that have them: of many alike, the latest."""
+        keys = pairs_of(text)
+        if self._short:
+            keys |= singles_of(text)
+        return [
+            (quote, self._lines.get(quote, _ALIKE))
+            for key in self._texts.known(keys)
+            for quote in self._texts.get(key, _ALIKE_TEXTS)
+            if quote in text
+        ]
