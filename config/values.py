@@ -4,6 +4,7 @@ from types import MappingProxyType
 from typing import Any
 
 from config.keys import Key, Kind
+from config.notes import KeyPath
 
 SWITCHES = {"1": True, "true": True, "yes": True, "on": True, "0": False, "false": False, "no": False, "off": False}
 
@@ -54,7 +55,14 @@ def read_text(key: Key, text: str) -> Any:
         return text
 
 
+def put(tables: dict[str, Any], path: KeyPath, value: Any) -> None:
+    """Set one key in nested tables, which are made as they are needed."""
+    for part in path[:-1]:
+        tables = tables.setdefault(part, {})
+    tables[path[-1]] = value
+
+
 def read_value(key: Key, text: str) -> Any:
-    """``read_text`` for pydantic-settings, which merges tables: a table that is one value takes the file's place."""
+    """``read_text`` for sources whose tables are merged: a table that is one value takes the file's place."""
     value = read_text(key, text)
     return MappingProxyType(value) if key.kind is Kind.TABLE and isinstance(value, dict) else value

@@ -12,7 +12,6 @@ import signal
 import socket
 import sys
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -274,7 +273,7 @@ class Service:
         change = diff(daemon.settings, loaded.settings)
         for secret in secrets_in(loaded.settings):
             daemon.redactor.learn(secret)
-        daemon.reconfigure(replace(loaded, settings=carried(daemon.settings, loaded.settings)))
+        daemon.reconfigure(loaded._replace(settings=carried(daemon.settings, loaded.settings)))
         log.configure(level=loaded.settings.log.level)
         if change.applied:
             log.info("settings reloaded", changed=", ".join(change.applied))
