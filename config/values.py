@@ -1,5 +1,6 @@
 """Values given as text, on the command line or in the environment, read the way the TOML file would."""
 
+import re
 from types import MappingProxyType
 from typing import Any
 
@@ -7,6 +8,8 @@ from config.keys import Key, Kind
 from config.notes import KeyPath
 
 SWITCHES = {"1": True, "true": True, "yes": True, "on": True, "0": False, "false": False, "no": False, "off": False}
+
+_NUMBER = re.compile(r"0|[1-9][0-9]{0,17}")  # what TOML reads as the same number
 
 
 class NotTomlError(ValueError):
@@ -49,6 +52,8 @@ def read_text(key: Key, text: str) -> Any:
         return SWITCHES.get(text.lower(), text)
     if key.kind in {Kind.TEXT, Kind.CHOICE} and text[:1] not in {'"', "'"}:
         return text
+    if key.kind is Kind.NUMBER and _NUMBER.fullmatch(text):
+        return int(text)
     try:
         return _list(text) if key.kind is Kind.LIST else toml_value(text)
     except NotTomlError:

@@ -38,8 +38,7 @@ class Stock(NamedTuple):
     shape: Shape
 
 
-@dataclass(frozen=True, slots=True)
-class Spare:
+class Spare(NamedTuple):
     """A verified id that nobody owns yet."""
 
     id: str
@@ -50,8 +49,7 @@ class Spare:
     tps: float | None = None  # what its probe wrote, in the throughput profile
 
 
-@dataclass(frozen=True, slots=True)
-class Natural:
+class Natural(NamedTuple):
     """The id a conversation would use without us: the client's own value, or a minted one.
 
     ``digest`` is what may be written to disk in place of a client's value (design: no client id on disk).
@@ -149,8 +147,7 @@ class ProbeKind(StrEnum):
     TRANSPORT = "transport"
 
 
-@dataclass(frozen=True, slots=True)
-class ProbeResult:
+class ProbeResult(NamedTuple):
     """One probe, classified. ``written`` is False when its request never left: it counts against no cap."""
 
     id: str

@@ -1,7 +1,6 @@
 """The parts of a running daemon and the settings they obey. Everything else reads them here; nothing is global."""
 
 import asyncio
-import urllib.request
 from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -215,6 +214,8 @@ def proxy_of(settings: Settings) -> str | None:
     named = settings.upstream.proxy
     if named != "env":
         return named
+    import urllib.request  # noqa: PLC0415 - brings a client for HTTP and a parser for mail along
+
     host = settings.upstream.base_url.partition("://")[2].partition("/")[0]
     if urllib.request.proxy_bypass_environment(host):  # type: ignore[attr-defined]
         return None
