@@ -65,6 +65,7 @@ class Daemon:
     in_flight: set[Any] = field(default_factory=set)
     refresh: Callable[[], None] | None = None  # asks the refill for a cycle now; set by upkeep
     tasks: asyncio.TaskGroup | None = None  # the parent of every task of a request; set by serve
+    recalled: asyncio.Event | None = None  # while conversations of earlier runs are read: what is over then; by upkeep
     search: Callable[[Start], Awaitable[Start]] | None = None  # the budgeted acquisition; set by upkeep
 
     def __post_init__(self) -> None:

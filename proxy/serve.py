@@ -133,6 +133,7 @@ class Service:
                 if self._reload is not None:
                     tasks.append(group.create_task(self._follow_config(daemon), name="ocpool_config"))
                 await self._accept(daemon, edge)
+                tasks.append(group.create_task(upkeep.recall(), name="ocpool_recall"))
                 if not self._embedded:
                     tasks.append(group.create_task(self._warm(), name="ocpool_warm"))
                 await self._stop.wait()
