@@ -27,7 +27,7 @@ from proxy.edge import Edge
 from proxy.insight.redact import Redactor, secrets_in
 from proxy.logs import log
 from proxy.notify import READY, STOPPING, notify, reloading
-from proxy.process import load_the_rest, loop_trouble, spare_the_collector
+from proxy.process import load_the_rest, loop_trouble, share_the_start, started
 from proxy.sockets import NotListeningError, listening, raise_file_limit, url_of
 from proxy.upkeep import Upkeep
 
@@ -48,6 +48,7 @@ _WARM_AFTER_S = 0.5
 def run(loaded: Loaded, *, control: LoadControl, reload: Callable[[], Loaded] | None = None) -> int:
     """Serve until a signal says stop."""
     settings = loaded.settings
+    share_the_start()
     redactor = Redactor(secrets_in(settings))
     log.configure(
         level=settings.log.level,
@@ -185,7 +186,7 @@ class Service:
             await asyncio.get_running_loop().run_in_executor(None, load_the_rest)
         except Exception as exc:  # noqa: BLE001  (no file or thread is left, say; they are loaded when they are needed)
             log.warning("what may be needed later could not be loaded yet", reason=type(exc).__name__)
-        spare_the_collector()
+        started()
 
     async def _drain(self, daemon: Daemon, edge: Edge) -> None:
         """Accept nothing more, let what runs finish within ``listen.drain_ms``, then abort it."""
