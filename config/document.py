@@ -3,9 +3,7 @@
 import os
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
-
-from pydantic_settings import BaseSettings, TomlConfigSettingsSource
+from typing import Any, NamedTuple
 
 from config.keys import MODELS, find
 from config.notes import KeyPath, Notes
@@ -55,28 +53,29 @@ def _paths(data: dict[str, Any]) -> Iterator[KeyPath]:
                 yield section, name
 
 
-class Document(TomlConfigSettingsSource):
-    """The file at ``path``, which must be there; without a path it says nothing. Raises what ``read`` does."""
+class Document(NamedTuple):
+    """What a file says; without a ``path``, nothing was read."""
 
-    def __init__(self, settings_cls: type[BaseSettings], path: Path | None, notes: Notes) -> None:
-        super().__init__(settings_cls, path)
-        self.path = path
-        keys = {way: key for way in _paths(self.toml_data) if (key := find(way)) is not None}
-        for way in keys:
-            notes.came(way, f"file {path}")
-        if path is not None and any(key.secret for key in keys.values()) and is_exposed(path):
-            notes.warnings.append(f"file {path}: holds a secret and others can read it; chmod 600 it")
-
-    def _read_files(self, files: Any, deep_merge: bool = False) -> dict[str, Any]:  # noqa: ARG002 - the library's
-        # The library's own passes over a file that it cannot read, and takes no byte order mark.
-        return {} if files is None else read(files)
+    path: Path | None
+    tables: dict[str, Any]
 
 
-def find_document(settings_cls: type[BaseSettings], named: Path | None, default: Path, notes: Notes) -> Document:
+def _document(path: Path, notes: Notes) -> Document:
+    """The file at ``path``, which must be there. Raises what ``read`` does."""
+    tables = read(path)
+    keys = {way: key for way in _paths(tables) if (key := find(way)) is not None}
+    for way in keys:
+        notes.came(way, f"file {path}")
+    if any(key.secret for key in keys.values()) and is_exposed(path):
+        notes.warnings.append(f"file {path}: holds a secret and others can read it; chmod 600 it")
+    return Document(path, tables)
+
+
+def find_document(named: Path | None, default: Path, notes: Notes) -> Document:
     """The file's settings. A file that was named must be there; the default one may be missing or out of reach."""
     path = default if named is None else named
     try:
-        return Document(settings_cls, path, notes)
+        return _document(path, notes)
     except (FileNotFoundError, NotADirectoryError):
         if named is not None:
             notes.problems.append(f"file {path}: does not exist")
@@ -86,4 +85,4 @@ def find_document(settings_cls: type[BaseSettings], named: Path | None, default:
             notes.warnings.append(f"file {path}: cannot be looked at ({reason}), so defaults are used")
         else:
             notes.problems.append(f"file {path}: {reason}")
-    return Document(settings_cls, None, notes)
+    return Document(None, {})

@@ -1,11 +1,9 @@
 """Every key by its name, read off the sections: what refusals, the environment, the reference and reloads share."""
 
-import difflib
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
-from typing import Annotated, Any, Literal, get_args, get_origin
+from typing import Annotated, Any, Literal, NamedTuple, get_args, get_origin
 
 from annotated_types import Ge, Le
 from pydantic import SecretStr
@@ -30,8 +28,7 @@ class Kind(Enum):
     TABLE = "a table"
 
 
-@dataclass(frozen=True, slots=True)
-class Key:
+class Key(NamedTuple):
     """One setting as its section declares it."""
 
     section: str
@@ -136,6 +133,8 @@ MODEL_KEYS: Mapping[str, Key] = {key.field: key for key in KEYS.values() if key.
 
 def nearest(name: str, known: Iterable[str]) -> str:
     """The known name that is most like ``name``; one with the same last part, if there is one."""
+    import difflib  # noqa: PLC0415 - only a refusal needs it
+
     candidates = list(known)
     last = name.rpartition(".")[2]
     same = [candidate for candidate in candidates if last and candidate.rpartition(".")[2] == last]

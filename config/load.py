@@ -5,20 +5,19 @@ Everything that is wrong is told at once, by key, value, range and origin; a sec
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
+from typing import Any, NamedTuple
 
 from pydantic import ValidationError
-from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
 
 from config import paths, problems
 from config.document import find_document
 from config.doubts import doubts
 from config.keys import KEYS, spell
 from config.notes import Notes
-from config.overrides import Overrides
-from config.settings import Settings
-from config.variables import Variables, client_key
+from config.overrides import overridden
+from config.settings import Settings, settings_of
+from config.variables import client_key, variables
 
 DEFAULT = "default"
 
@@ -31,8 +30,7 @@ class SettingsError(Exception):
         self.problems = problems
 
 
-@dataclass(frozen=True, slots=True)
-class Loaded:
+class Loaded(NamedTuple):
     """Settings, and how they came about.
 
     ``origins`` has every key of ``config.keys.KEYS`` and those of models that are set. ``file`` is the file that was
@@ -45,21 +43,13 @@ class Loaded:
     file: Path | None
 
 
-class Layered(Settings, BaseSettings):
-    """``Settings``, merged by pydantic-settings from the ``sources`` it is made with, the first before the others."""
+def _merged(layers: list[dict[str, Any]]) -> dict[str, Any]:
+    """The tables of all sources as one, of two for a key the first's. One source alone is used as it is."""
+    if len(layers) < 2:
+        return layers[0] if layers else {}
+    from config.layers import merged  # noqa: PLC0415 - 90 ms that most starts do not need
 
-    model_config = SettingsConfigDict(env_prefix="OCPOOL_", env_nested_delimiter="__", case_sensitive=True)
-
-    @classmethod
-    def settings_customise_sources(  # the library's own are not used: they read the process's environment
-        cls,
-        settings_cls: type[BaseSettings],  # noqa: ARG003
-        init_settings: PydanticBaseSettingsSource,
-        *_: object,
-        **__: object,
-    ) -> tuple[PydanticBaseSettingsSource, ...]:
-        """The sources that were given, in place of the library's."""
-        return tuple(init_settings()["sources"])
+    return merged(layers)
 
 
 def load(
@@ -77,15 +67,14 @@ def load(
     """
     notes = Notes()
     sources = (
-        Overrides(Layered, overrides, notes),
-        Variables(Layered, environ, notes),
-        document := find_document(Layered, config_file, paths.config_file(environ), notes),
-        client_key(Layered, environ, notes),
+        overridden(overrides, notes),
+        variables(environ, notes),
+        (document := find_document(config_file, paths.config_file(environ), notes)).tables,
+        client_key(environ, notes),
     )
     settings = None
     try:
-        layered = Layered(sources=sources)  # type: ignore[call-arg] # it is no field
-        settings = Settings.model_construct(**dict(layered))
+        settings = settings_of(_merged([tables for tables in sources if tables]))
     except ValidationError as errors:
         notes.problems += problems.tell(errors, notes.origins, document.path)
     if settings is None or notes.problems:

@@ -3,11 +3,9 @@
 from collections.abc import Iterable
 from typing import Any
 
-from pydantic_settings import BaseSettings, InitSettingsSource
-
 from config.keys import MODELS, find, spell, unknown
 from config.notes import KeyPath, Notes
-from config.values import read_value
+from config.values import put, read_value
 
 ORIGIN = "command line"
 
@@ -21,29 +19,24 @@ def _path(name: str) -> KeyPath:
     return (section, rest.strip()) if rest else (section,)
 
 
-class Overrides(InitSettingsSource):
+def overridden(overrides: Iterable[str], notes: Notes) -> dict[str, Any]:
     """Every override, read; of two for one key the later wins."""
-
-    def __init__(self, settings_cls: type[BaseSettings], overrides: Iterable[str], notes: Notes) -> None:
-        tables: dict[str, Any] = {}
-        for number, text in enumerate(overrides, 1):
-            name, equals, value = text.partition("=")
-            path = _path(name)
-            key = find(path)
-            if not equals:  # not quoted: half of it may be a secret
-                problem = f"{ORIGIN}: override {number} must be section.key=value, such as pool.size=4"
-                notes.problems.append(problem)
-            elif key is None:
-                notes.problems.append(f"{ORIGIN}: {unknown(path)}")
-            else:
-                table = tables
-                for part in path[:-1]:
-                    table = table.setdefault(part, {})
-                table[path[-1]] = read_value(key, value)
-                notes.came(path, ORIGIN)
-                if key.secret:
-                    notes.warnings.append(
-                        f"{spell(path)} was given on the command line, which every process can read;"
-                        f" use {key.variable} or the file",
-                    )
-        super().__init__(settings_cls, tables)
+    tables: dict[str, Any] = {}
+    for number, text in enumerate(overrides, 1):
+        name, equals, value = text.partition("=")
+        path = _path(name)
+        key = find(path)
+        if not equals:  # not quoted: half of it may be a secret
+            problem = f"{ORIGIN}: override {number} must be section.key=value, such as pool.size=4"
+            notes.problems.append(problem)
+        elif key is None:
+            notes.problems.append(f"{ORIGIN}: {unknown(path)}")
+        else:
+            put(tables, path, read_value(key, value))
+            notes.came(path, ORIGIN)
+            if key.secret:
+                notes.warnings.append(
+                    f"{spell(path)} was given on the command line, which every process can read;"
+                    f" use {key.variable} or the file",
+                )
+    return tables

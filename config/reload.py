@@ -1,16 +1,14 @@
 """What a running daemon does about changed settings: which keys it takes over, and has the file changed at all."""
 
 import os
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from config.keys import KEYS, spell
 from config.settings import Settings
 
 
-@dataclass(frozen=True, slots=True)
-class Change:
+class Change(NamedTuple):
     """The keys whose values differ, by what is done about them."""
 
     applied: list[str]

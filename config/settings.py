@@ -1,9 +1,10 @@
 """All settings as one frozen tree. Where they come from is ``config.load``'s business."""
 
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any
 
-from pydantic import Field, model_validator
+from pydantic import Field, ValidationError, model_validator
 
 from config.sections.base import Section
 from config.sections.binding import BindingSection
@@ -86,3 +87,25 @@ class Settings(Section):
 def _unset(defaults: Mapping[str, Any], section: Section) -> dict[str, Any]:
     """Those defaults whose keys nobody has set."""
     return {name: value for name, value in defaults.items() if name not in section.model_fields_set}
+
+
+def settings_of(tables: Mapping[str, Any]) -> Settings:
+    """Settings from what was said, by section and key.
+
+    A section of which nothing is said has its defaults, which need no check: its schema is not even built.
+
+    Raises:
+        ValidationError: with all that is wrong.
+    """
+    sections = {name: info.annotation for name, info in Settings.model_fields.items() if name != "models"}
+    if tables.keys() <= sections.keys():
+        with suppress(ValidationError):
+            return Settings.model_construct(
+                models={},
+                **{
+                    name: section.model_validate(tables[name]) if name in tables else section.model_construct()
+                    for name, section in sections.items()
+                    if section is not None
+                },
+            )
+    return Settings.model_validate(tables)

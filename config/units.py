@@ -5,15 +5,13 @@ Numbers and switches are strict: ``"3"`` in a TOML file is not 3, and ``true`` i
 """
 
 import os
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, NamedTuple
 
 from pydantic import AfterValidator, BeforeValidator, Field, JsonValue, SecretStr, Strict
 
 
-@dataclass(frozen=True, slots=True)
-class Unit:
+class Unit(NamedTuple):
     """What a number counts, in the words of a refusal."""
 
     noun: str

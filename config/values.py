@@ -1,11 +1,15 @@
 """Values given as text, on the command line or in the environment, read the way the TOML file would."""
 
+import re
 from types import MappingProxyType
 from typing import Any
 
 from config.keys import Key, Kind
+from config.notes import KeyPath
 
 SWITCHES = {"1": True, "true": True, "yes": True, "on": True, "0": False, "false": False, "no": False, "off": False}
+
+_NUMBER = re.compile(r"0|[1-9][0-9]{0,17}")  # what TOML reads as the same number
 
 
 class NotTomlError(ValueError):
@@ -48,13 +52,22 @@ def read_text(key: Key, text: str) -> Any:
         return SWITCHES.get(text.lower(), text)
     if key.kind in {Kind.TEXT, Kind.CHOICE} and text[:1] not in {'"', "'"}:
         return text
+    if key.kind is Kind.NUMBER and _NUMBER.fullmatch(text):
+        return int(text)
     try:
         return _list(text) if key.kind is Kind.LIST else toml_value(text)
     except NotTomlError:
         return text
 
 
+def put(tables: dict[str, Any], path: KeyPath, value: Any) -> None:
+    """Set one key in nested tables, which are made as they are needed."""
+    for part in path[:-1]:
+        tables = tables.setdefault(part, {})
+    tables[path[-1]] = value
+
+
 def read_value(key: Key, text: str) -> Any:
-    """``read_text`` for pydantic-settings, which merges tables: a table that is one value takes the file's place."""
+    """``read_text`` for sources whose tables are merged: a table that is one value takes the file's place."""
     value = read_text(key, text)
     return MappingProxyType(value) if key.kind is Kind.TABLE and isinstance(value, dict) else value

@@ -7,12 +7,9 @@ An empty variable is one that is not set, as a compose file's ``${X:-}`` leaves 
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from pydantic.fields import FieldInfo
-from pydantic_settings import BaseSettings, EnvSettingsSource, InitSettingsSource
-
 from config.keys import KEYS, MODELS, find, nearest, spell
 from config.notes import KeyPath, Notes
-from config.values import SWITCHES, read_value
+from config.values import SWITCHES, put, read_value
 
 EXTENSION_KEYS: Mapping[str, str] = {
     "SIZE": "pool.size",
@@ -97,34 +94,26 @@ def _claim(variable: str, text: str, notes: Notes) -> _Claim | None:
     return None
 
 
-class Variables(EnvSettingsSource):
+def variables(environ: Mapping[str, str], notes: Notes) -> dict[str, Any]:
     """Every ``OCPOOL`` variable of ``environ``; what is unknown or contradicts another is a problem."""
-
-    def __init__(self, settings_cls: type[BaseSettings], environ: Mapping[str, str], notes: Notes) -> None:
-        super().__init__(settings_cls)
-        claims = [claim for name in sorted(environ) if (claim := _claim(name, environ[name], notes))]
-        said: dict[KeyPath, _Claim] = {}
-        for claim in sorted(claims, key=lambda claim: not claim.holds):
-            first = said.setdefault(claim.path, claim) if claim.holds else said.get(claim.path, claim)
-            if first.holds and (first.value == claim.value) is not claim.holds:
-                both = f"environment {first.variable} and {claim.variable}"
-                notes.problems.append(f"{both} differ, and both set {spell(claim.path)}; unset one of them")
-        for claim in said.values():
-            notes.came(claim.path, f"environment {claim.variable}")
-        self.env_vars = {self.env_prefix + "__".join(claim.path): claim.value for claim in said.values()}
-
-    def decode_complex_value(self, field_name: str, field: FieldInfo | None, value: Any) -> Any:  # noqa: ARG002
-        """As it is: the value is read already, as TOML, where the library would read JSON."""
-        return value
-
-    def _coerce_env_val_strict(self, field: object, value: Any) -> Any:  # noqa: ARG002 - fails on many brackets
-        return value
+    claims = [claim for name in sorted(environ) if (claim := _claim(name, environ[name], notes))]
+    said: dict[KeyPath, _Claim] = {}
+    for claim in sorted(claims, key=lambda claim: not claim.holds):
+        first = said.setdefault(claim.path, claim) if claim.holds else said.get(claim.path, claim)
+        if first.holds and (first.value == claim.value) is not claim.holds:
+            both = f"environment {first.variable} and {claim.variable}"
+            notes.problems.append(f"{both} differ, and both set {spell(claim.path)}; unset one of them")
+    tables: dict[str, Any] = {}
+    for claim in said.values():
+        notes.came(claim.path, f"environment {claim.variable}")
+        put(tables, claim.path, claim.value)
+    return tables
 
 
-def client_key(settings_cls: type[BaseSettings], environ: Mapping[str, str], notes: Notes) -> InitSettingsSource:
+def client_key(environ: Mapping[str, str], notes: Notes) -> dict[str, Any]:
     """``OPENCODE_API_KEY`` is every client's variable, so anything that is ocpool's own goes before it."""
     key = environ.get(CLIENT_KEY, "").strip()
     if not key:
-        return InitSettingsSource(settings_cls, {})
+        return {}
     notes.came(("probe", "api_key"), f"environment {CLIENT_KEY}")
-    return InitSettingsSource(settings_cls, {"probe": {"api_key": key}})
+    return {"probe": {"api_key": key}}

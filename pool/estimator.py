@@ -10,7 +10,6 @@ What different ids do is the yardstick: the places of the ids that were seen for
 has selected, as the ids in use are.
 """
 
-from dataclasses import dataclass
 from math import exp
 from typing import Final, NamedTuple
 
@@ -29,8 +28,7 @@ class Agreement(NamedTuple):
     other: float | None
 
 
-@dataclass(frozen=True, slots=True)
-class Belief:
+class Belief(NamedTuple):
     """What is known of a model and may be kept: ``score`` > 0 speaks for sticky. ``at``: the last evidence."""
 
     regime: Regime
@@ -48,8 +46,7 @@ class Belief:
         return 0 <= now - self.at <= EXPIRY_MS
 
 
-@dataclass(frozen=True, slots=True)
-class Finding:
+class Finding(NamedTuple):
     """What is believed now, and why. ``confidence`` is the probability that it is so, even odds assumed before."""
 
     regime: Regime
@@ -63,8 +60,7 @@ class Finding:
     at: int | None
 
 
-@dataclass(frozen=True, slots=True)
-class Change:
+class Change(NamedTuple):
     """The regime of a model is another from now on."""
 
     model: ModelKey

@@ -5,7 +5,6 @@ asked for, and an id that has left is never let in again.
 """
 
 from collections.abc import Iterable
-from dataclasses import replace
 
 from pool.ids import id_digest
 from pool.model import Spare, Stock, Wish
@@ -69,7 +68,7 @@ class Inventory:
         if id_digest(spare.id) in self._spent or spare.id in self._stocks.get(spare.stock, ()):
             return False
         if spare.verified_at <= self.disturbed_at:
-            spare = replace(spare, verified_at=0)
+            spare = spare._replace(verified_at=0)
         self._stocks.setdefault(spare.stock, {})[spare.id] = spare
         self.version += 1
         return True
@@ -78,7 +77,7 @@ class Inventory:
         """A spare proved fast again; False when it has left meanwhile."""
         if spare.id not in self._stocks.get(spare.stock, ()):
             return False
-        self._stocks[spare.stock][spare.id] = replace(spare, upstream_ms=upstream_ms, verified_at=now)
+        self._stocks[spare.stock][spare.id] = spare._replace(upstream_ms=upstream_ms, verified_at=now)
         self.version += 1
         return True
 
@@ -117,7 +116,7 @@ class Inventory:
         count = 0
         for spares in self._stocks.values():
             for key, spare in spares.items():
-                spares[key] = replace(spare, verified_at=0)
+                spares[key] = spare._replace(verified_at=0)
                 count += 1
         self.version += 1
         return count

@@ -14,8 +14,8 @@ A job never raises. A hanging file system hangs only the thread: let it be a dae
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
-from typing import Final
+from dataclasses import replace
+from typing import Final, NamedTuple
 
 from config.settings import Settings
 from pool.adoption import adopt
@@ -45,8 +45,7 @@ HOLD_MS: Final = 1_800_000
 RETRY_MS: Final = (1_000, 2_000, 5_000, 10_000, 30_000)  # after a write that failed
 
 
-@dataclass(frozen=True, slots=True)
-class Done:
+class Done(NamedTuple):
     """A job's answer: what it carried (None: it only looked), and what the store said (None: nothing new)."""
 
     carried: dict[str, Pending] | None
@@ -95,7 +94,7 @@ class Keeper:
             stocks = sorted({spare.stock for spare in synced.contents.free})
             reserve = [Reserve(stock, settings.pool_for(stock.model).size) for stock in stocks]
             committed = store.commit(Batch((prune, *reserve), lease), now)
-            return Done({}, replace(committed, notice=synced.notice or committed.notice))
+            return Done({}, committed._replace(notice=synced.notice or committed.notice))
 
         return job
 

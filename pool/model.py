@@ -38,8 +38,7 @@ class Stock(NamedTuple):
     shape: Shape
 
 
-@dataclass(frozen=True, slots=True)
-class Spare:
+class Spare(NamedTuple):
     """A verified id that nobody owns yet."""
 
     id: str
@@ -157,8 +156,7 @@ class ProbeKind(StrEnum):
     TRANSPORT = "transport"
 
 
-@dataclass(frozen=True, slots=True)
-class ProbeResult:
+class ProbeResult(NamedTuple):
     """One probe, classified. ``written`` is False when its request never left: it counts against no cap."""
 
     id: str

@@ -3,7 +3,6 @@
 Live requests are never held up by any of this; a live answer is what ends most of it.
 """
 
-from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import NamedTuple
 
@@ -38,8 +37,7 @@ class Area(NamedTuple):
         return self.provider in {None, provider} and self.scope in {ANY, scope} and self.model in {ANY, model}
 
 
-@dataclass(frozen=True, slots=True)
-class Pause:
+class Pause(NamedTuple):
     """``until`` None: until something ends it."""
 
     until: int | None
@@ -111,7 +109,7 @@ class Pauses:
         """The clock was set; what is left of each pause stays the same."""
         for key, pause in self._pauses.items():
             if pause.until is not None:
-                self._pauses[key] = replace(pause, until=pause.until + step_ms)
+                self._pauses[key] = pause._replace(until=pause.until + step_ms)
 
     def _expire(self, now: int) -> None:
         over = [key for key, pause in self._pauses.items() if pause.until is not None and pause.until <= now]

@@ -3,9 +3,9 @@
 Every mode and every later finding about the gateway is an input here and nowhere else.
 """
 
-from dataclasses import dataclass
 from enum import StrEnum
 from math import sqrt
+from typing import NamedTuple
 
 from config.settings import Settings
 from pool.model import ModelKey
@@ -19,8 +19,7 @@ class Regime(StrEnum):
     BALANCED = "balanced"
 
 
-@dataclass(frozen=True, slots=True)
-class Policy:
+class Policy(NamedTuple):
     """What holds for one provider and model.
 
     ``routed``: the pool has a say at all. ``applied``: its decision is what is sent (False: only observed).

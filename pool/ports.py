@@ -76,8 +76,7 @@ class Know(NamedTuple):
 Operation = Retire | Forget | Bind | Touch | Reserve | Release | Hold | Prune | Know
 
 
-@dataclass(frozen=True, slots=True)
-class Reserved:
+class Reserved(NamedTuple):
     """A spare that a process keeps for itself, as ``inspect`` shows it."""
 
     spare: Spare
@@ -113,8 +112,7 @@ class Batch:
     retired: Mapping[str, int] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
-class Synced:
+class Synced(NamedTuple):
     """What came of talking to the store.
 
     ``applied`` is False when nothing could be written: the operations are still to be done. ``contents`` is

@@ -10,8 +10,7 @@ machine; the caller probes and feeds::
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Final, Protocol
+from typing import Final, NamedTuple, Protocol
 
 from config.settings import Settings
 from pool.ids import new_id
@@ -21,8 +20,7 @@ LEAST_BUDGET_MS: Final = 1_500  # a healthy route needs up to 2 s; less would di
 STOPS: Final = frozenset({ProbeKind.UNAUTHORIZED, ProbeKind.REJECTED, ProbeKind.LIMIT, ProbeKind.TRANSPORT})
 
 
-@dataclass(frozen=True, slots=True)
-class ProbeThis:
+class ProbeThis(NamedTuple):
     """Probe this id: wait ``wait_ms`` first, and abort after ``timeout_ms``."""
 
     id: str
@@ -31,15 +29,13 @@ class ProbeThis:
     wait_ms: float
 
 
-@dataclass(frozen=True, slots=True)
-class Found:
+class Found(NamedTuple):
     """The conversation is bound: send on this."""
 
     start: Start
 
 
-@dataclass(frozen=True, slots=True)
-class GiveUp:
+class GiveUp(NamedTuple):
     """Nothing fast within the budget: send on the start that was there."""
 
     start: Start

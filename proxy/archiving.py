@@ -13,7 +13,8 @@ from proxy.daemon import Daemon
 from proxy.worker import Worker
 
 EVERY_S = 3.0
-_AT_ONCE = 256  # lines that are packed or adopted before others have their turn
+_AT_ONCE = 256  # lines that are packed before others have their turn
+_ADOPTED_AT_ONCE = 64  # lines that are taken from the archive before others have theirs: 2 ms
 _START_BOUND_S = 1.0
 _END_BOUND_S = 2.0
 _WAITS_FOR = "tool_calls"
@@ -34,7 +35,7 @@ class Archiving:
         self._loaded = False
 
     async def open(self) -> None:
-        """Read the archive before traffic, within a bound; what comes later is adopted then."""
+        """Read the archive, within a bound; what comes later is adopted then."""
         try:
             async with asyncio.timeout(_START_BOUND_S):
                 await self._load()
@@ -83,13 +84,16 @@ class Archiving:
         evidence = self._evidence
         rows: list[Row] = []
         since = self._now() - evidence.ttl_ms
-        self._loaded = await self._done(lambda: rows.extend(self._archive.load(since, evidence.most))) or self._lasting
+        read = await self._done(lambda: rows.extend(self._archive.load(since, evidence.most))) or self._lasting
         for number, row in enumerate(rows, 1):
             self._adopt(row)
-            if number % _AT_ONCE == 0:
+            if number % _ADOPTED_AT_ONCE == 0:
                 await asyncio.sleep(0)
+        self._loaded = read
 
     def _adopt(self, row: Row) -> None:
+        if self._evidence.current(row.scope, row.label) is not None:  # traffic, or a later line, was here before
+            return
         try:
             self._evidence.adopt(unpack(row, _WAITS_FOR))
         except ValueError:

@@ -1,7 +1,6 @@
 """The parts of a running daemon and the settings they obey. Everything else reads them here; nothing is global."""
 
 import asyncio
-import urllib.request
 from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -68,6 +67,7 @@ class Daemon:
     in_flight: set[Any] = field(default_factory=set)
     refresh: Callable[[], None] | None = None  # asks the refill for a cycle now; set by upkeep
     tasks: asyncio.TaskGroup | None = None  # the parent of every task of a request; set by serve
+    recalled: asyncio.Event | None = None  # while conversations of earlier runs are read: what is over then; by upkeep
     search: Callable[[Start], Awaitable[Start]] | None = None  # the budgeted acquisition; set by upkeep
 
     def __post_init__(self) -> None:
@@ -219,6 +219,8 @@ def proxy_of(settings: Settings) -> str | None:
     named = settings.upstream.proxy
     if named != "env":
         return named
+    import urllib.request  # noqa: PLC0415 - brings a client for HTTP and a parser for mail along
+
     host = settings.upstream.base_url.partition("://")[2].partition("/")[0]
     if urllib.request.proxy_bypass_environment(host):  # type: ignore[attr-defined]
         return None

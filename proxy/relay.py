@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from proxy import forward
 from proxy.attempts import Attempts
 from proxy.client import ClientConnection
+from proxy.conversation.precedence import Kind
 from proxy.entry import Entry
 from proxy.errors import ProxyError
 from proxy.pour import Ended
@@ -78,6 +79,19 @@ class Relay(Attempts):
         if self._gathering and not incoming.arrived and incoming.kept:
             return
         self._gathering = False
+        recalled = self.daemon.recalled
+        if recalled is not None and self.exchange.routed and self.entry.reading(None).kind is not Kind.OWNER:
+            self.spawn(self._recall(recalled))
+        else:
+            self._choose()
+
+    async def _recall(self, recalled: asyncio.Event) -> None:
+        """Right after the start: wait, for a second at most, until conversations of earlier runs can be recognised."""
+        await recalled.wait()
+        self._choose()
+
+    def _choose(self) -> None:
+        incoming = self.incoming
         start = forward.prepare(self.daemon, self.exchange, self.entry, incoming)
         if start is not None and start.budget_ms > 0 and self.daemon.search is not None:
             self.spawn(self._search())

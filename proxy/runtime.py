@@ -8,15 +8,14 @@ import contextlib
 import os
 import sys
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from tempfile import NamedTemporaryFile
+from typing import NamedTuple
 
 import orjson
 
 
-@dataclass(frozen=True, slots=True)
-class Running:
+class Running(NamedTuple):
     """One daemon: ``address`` is its base URL, such as http://127.0.0.1:8377; ``started_at`` is unix ms."""
 
     address: str

@@ -12,7 +12,6 @@ import signal
 import socket
 import sys
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -28,7 +27,7 @@ from proxy.edge import Edge
 from proxy.insight.redact import Redactor, secrets_in
 from proxy.logs import log
 from proxy.notify import READY, STOPPING, notify, reloading
-from proxy.process import load_the_rest, loop_trouble, spare_the_collector
+from proxy.process import load_the_rest, loop_trouble, share_the_start, started
 from proxy.sockets import NotListeningError, listening, raise_file_limit, url_of
 from proxy.upkeep import Upkeep
 
@@ -49,6 +48,7 @@ _WARM_AFTER_S = 0.5
 def run(loaded: Loaded, *, control: LoadControl, reload: Callable[[], Loaded] | None = None) -> int:
     """Serve until a signal says stop."""
     settings = loaded.settings
+    share_the_start()
     redactor = Redactor(secrets_in(settings))
     log.configure(
         level=settings.log.level,
@@ -134,6 +134,7 @@ class Service:
                 if self._reload is not None:
                     tasks.append(group.create_task(self._follow_config(daemon), name="ocpool_config"))
                 await self._accept(daemon, edge)
+                tasks.append(group.create_task(upkeep.recall(), name="ocpool_recall"))
                 if not self._embedded:
                     tasks.append(group.create_task(self._warm(), name="ocpool_warm"))
                 await self._stop.wait()
@@ -185,7 +186,7 @@ class Service:
             await asyncio.get_running_loop().run_in_executor(None, load_the_rest)
         except Exception as exc:  # noqa: BLE001  (no file or thread is left, say; they are loaded when they are needed)
             log.warning("what may be needed later could not be loaded yet", reason=type(exc).__name__)
-        spare_the_collector()
+        started()
 
     async def _drain(self, daemon: Daemon, edge: Edge) -> None:
         """Accept nothing more, let what runs finish within ``listen.drain_ms``, then abort it."""
@@ -274,7 +275,7 @@ class Service:
         change = diff(daemon.settings, loaded.settings)
         for secret in secrets_in(loaded.settings):
             daemon.redactor.learn(secret)
-        daemon.reconfigure(replace(loaded, settings=carried(daemon.settings, loaded.settings)))
+        daemon.reconfigure(loaded._replace(settings=carried(daemon.settings, loaded.settings)))
         log.configure(level=loaded.settings.log.level)
         if change.applied:
             log.info("settings reloaded", changed=", ".join(change.applied))

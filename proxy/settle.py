@@ -3,7 +3,6 @@
 It runs when the answer has been written: it never raises and never waits.
 """
 
-from dataclasses import replace
 from functools import partial
 
 from pool.model import Latency, Outcome
@@ -182,7 +181,7 @@ def _answer(exchange: Exchange, *, completed: bool) -> Answer | None:
     answer = exchange.tap.answer if exchange.tap is not None else None
     if answer is None or completed or not answer.complete:
         return answer
-    return replace(answer, complete=False)
+    return answer._replace(complete=False)
 
 
 def _way_out(daemon: Daemon, exchange: Exchange, now: int) -> None:

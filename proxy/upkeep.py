@@ -48,12 +48,25 @@ class Upkeep:
     async def open(self) -> None:
         """Read the state before traffic, within a bound; what comes later is adopted then."""
         self._give(self._daemon.keeper.opening(self._daemon.clock.wall_ms()))
+        if self._archiving is not None:
+            self._daemon.recalled = asyncio.Event()
         try:
-            if self._archiving is not None:
-                await self._archiving.open()
             await self._adopt(_OPENING_BOUND_S)
         except Exception as exc:  # noqa: BLE001  (a start without state is still a start)
             self._daemon.trouble("state_open_failed", exc)
+
+    async def recall(self) -> None:
+        """Read the archive of conversations beside traffic: only requests that are told by content wait for it."""
+        daemon = self._daemon
+        if self._archiving is None or daemon.recalled is None:
+            return
+        try:
+            await self._archiving.open()
+        except Exception as exc:  # noqa: BLE001  (conversations are recognised from memory)
+            daemon.trouble("archive_open_failed", exc)
+        finally:
+            daemon.recalled.set()
+            daemon.recalled = None
 
     async def close(self) -> None:
         """Put unused spares back and write what is pending, within a bound."""

@@ -5,7 +5,6 @@ whose fault it was, whether it may be sent again without the risk of a second bi
 breaker, and whether the id is retired. Latency is not judged here.
 """
 
-from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import lru_cache
 from typing import NamedTuple
@@ -61,8 +60,7 @@ class Seen(NamedTuple):
     rewrote: bool = True
 
 
-@dataclass(frozen=True, slots=True)
-class Verdict:
+class Verdict(NamedTuple):
     """What an attempt was.
 
     ``retryable``: sending it again cannot bill it twice and may help. ``ambiguous``: it may help, but the first may
@@ -201,7 +199,7 @@ def judge(seen: Seen) -> Verdict:
         )
     )
     if refusal is not None and verdict.kind not in {"client_gone", "stopped"}:
-        return replace(verdict, code=refusal.code)
+        return verdict._replace(code=refusal.code)
     return verdict
 
 
@@ -224,7 +222,7 @@ class _Case(NamedTuple):
 def _verdict(case: _Case) -> Verdict:
     verdict = next(row.verdict for row in TABLE if _fits(row, case))  # the last row fits everything
     if case.stage is Stage.POURED and (verdict.retryable or verdict.ambiguous):
-        return replace(verdict, retryable=False, ambiguous=False)
+        return verdict._replace(retryable=False, ambiguous=False)
     return verdict
 
 

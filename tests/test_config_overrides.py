@@ -9,9 +9,9 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from config.keys import KEYS
-from config.load import Layered, SettingsError, load
+from config.load import SettingsError, load
 from config.notes import Notes
-from config.overrides import Overrides
+from config.overrides import overridden
 
 HOME = {"HOME": "/nonexistent"}
 
@@ -32,7 +32,7 @@ HOME = {"HOME": "/nonexistent"}
 def test_an_override_is_a_key_and_a_value(text, path, value):
     """What stands behind the first equals sign is the value."""
     notes = Notes()
-    said = Overrides(Layered, [text], notes)()
+    said = overridden([text], notes)
     assert (reduce(getitem, path, said), notes.origins) == (value, {path: "command line"})
 
 
@@ -56,7 +56,7 @@ def test_of_two_overrides_the_later_wins():
 def test_an_override_of_nothing_is_refused(text, problem):
     """With the nearest name, and without quoting what may be half a secret."""
     notes = Notes()
-    assert Overrides(Layered, [text], notes)() == {}
+    assert overridden([text], notes) == {}
     (told,) = notes.problems
     assert told.startswith(problem)
     assert "canary" not in told

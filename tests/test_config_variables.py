@@ -7,10 +7,10 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from config.keys import KEYS
-from config.load import Layered, SettingsError, load
+from config.load import SettingsError, load
 from config.notes import Notes
 from config.reference import toml
-from config.variables import EXTENSION_KEYS, Variables
+from config.variables import EXTENSION_KEYS, variables
 from config.view import shown
 
 HOME = {"HOME": "/nonexistent"}
@@ -142,7 +142,7 @@ def test_an_unknown_variable_of_the_extension_is_only_warned_of():
 def test_variables_of_others_are_nobodys_business(variable):
     """Only names that begin with OCPOOL or PI_OCPOOL are read."""
     notes = Notes()
-    assert Variables(Layered, {variable: "x"}, notes)() == {}
+    assert variables({variable: "x"}, notes) == {}
     assert notes.problems == []
 
 

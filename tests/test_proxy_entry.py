@@ -1,7 +1,6 @@
 """Heads at the door: let in or not, and remembered for as long as the settings stay."""
 
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -75,7 +74,7 @@ def test_other_settings_forget_what_was_let_in_under_the_old(opened: Open):
     known, _ = entrance.enter(head("Content-Length: 12"))
     known.admit()
     assert daemon.loaded is not None
-    daemon.reconfigure(replace(daemon.loaded, settings=daemon.settings.model_copy(deep=True)))
+    daemon.reconfigure(daemon.loaded._replace(settings=daemon.settings.model_copy(deep=True)))
     again, _ = entrance.enter(head("Content-Length: 12"))
     assert again is not known
     assert not again.admitted

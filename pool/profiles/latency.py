@@ -5,7 +5,6 @@ wall clock to the response head stands in for it.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import NamedTuple
 
 from config.sections.probe import ProbeSection
@@ -16,8 +15,7 @@ PROMPT = "OK"
 OWN_WORKER = "gw-"  # how response ids of the fast workers began until 2026-11-11
 
 
-@dataclass(frozen=True, slots=True)
-class ProbeFacts:
+class ProbeFacts(NamedTuple):
     """What was seen of one probe; HTTP has been read out of it already.
 
     ``status`` None means that no complete answer came: ``timed_out``, or else the connection failed.

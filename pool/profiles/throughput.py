@@ -8,7 +8,6 @@ correct it, once.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 from config.sections.probe import ProbeSection
@@ -20,8 +19,7 @@ PROMPT: Final = "Count from 1 to 100, one number a line."
 CORRECTION: Final = 0.6  # of the probe's speed: a first real turn below it shows that the probe read too high
 
 
-@dataclass(frozen=True, slots=True)
-class PacedFacts:
+class PacedFacts(NamedTuple):
     """What was seen of one probe. ``ttfb_ms`` is the time to the first token, ``total_ms`` to the end."""
 
     answer: latency.ProbeFacts

@@ -4,9 +4,8 @@ import contextlib
 import os
 import secrets
 import stat
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 import orjson
 
@@ -19,8 +18,7 @@ TEMPORARY: Final = ".tmp"
 Signature = tuple[int, int, int]  # changes whenever the file is replaced
 
 
-@dataclass(frozen=True, slots=True)
-class Reading:
+class Reading(NamedTuple):
     """What is at the path: a document, nothing (both None), or something that is none (``corrupt`` says why)."""
 
     raw: Json | None

@@ -8,9 +8,8 @@ import os
 import secrets
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 from pool.model import Spare
 from pool.ports import (
@@ -50,8 +49,7 @@ def read(path: Path) -> Contents:
     return Document(reading.raw).contents()
 
 
-@dataclass(frozen=True, slots=True)
-class Loaded:
+class Loaded(NamedTuple):
     """The document under the lock. ``ours`` is False for a newer version, which is never written."""
 
     document: Document
@@ -98,7 +96,7 @@ class FileStore:
             return Synced(applied=False, contents=None, problem=str(trouble))
         self._seen = seen
         synced = self._said(Loaded(Document(reading.raw)))
-        return replace(synced, damaged=reading.corrupt is not None)
+        return synced._replace(damaged=reading.corrupt is not None)
 
     def commit(self, batch: Batch, now: int) -> Synced:
         """Apply a batch to the file as it is now."""
@@ -108,7 +106,7 @@ class FileStore:
                 if loaded.ours:
                     ledger = FileLedger(loaded.document, self.owner, batch.lease_ttl_ms)
                     reserved = carry_out(ledger, loaded.document.lineage, batch, now)
-            return replace(self._said(loaded), reserved=reserved)
+            return self._said(loaded)._replace(reserved=reserved)
         except Trouble as trouble:
             return self._unlocked(trouble)
 

@@ -1,6 +1,5 @@
 """What was read of one answer, whichever reader read it."""
 
-from dataclasses import replace
 from typing import Any
 
 from proxy.answers import usage
@@ -48,7 +47,7 @@ class Reading:
         if self._chat is None or not self._chat.begun:
             return None
         answer = self._chat.answer()
-        return answer if self.unread is None else replace(answer, text=None)
+        return answer if self.unread is None else answer._replace(text=None)
 
     def _take(self, event: dict[str, Any], raw: bytes) -> None:
         """Take what one event says beside its text; ``raw`` is its JSON."""

@@ -3,11 +3,10 @@
 The reader of answers fills it in, ``Registry.answered`` takes it. An answer that was not read is None there.
 """
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 
-@dataclass(frozen=True, slots=True)
-class ToolCall:
+class ToolCall(NamedTuple):
     """One call of choice 0: its id, its function's name, and its arguments as the JSON text that passed."""
 
     id: str
@@ -15,8 +14,7 @@ class ToolCall:
     arguments: str
 
 
-@dataclass(frozen=True, slots=True)
-class Answer:
+class Answer(NamedTuple):
     """One answer of the model.
 
     ``text`` is the visible assistant text of choice 0, "" where there was none, None when it was not read or was over

@@ -63,7 +63,9 @@ class Memory:
 
     def adopt(self, line: Lineage) -> None:
         """Take a line from the archive, unless traffic has begun one like it."""
-        index = self._scopes.setdefault(line.scope, Index())
+        index = self._scopes.get(line.scope)
+        if index is None:
+            index = self._scopes[line.scope] = Index()
         full = len(self) >= self.most
         if full or line.label in index.current or index.heads.has(line.full):
             return

@@ -7,7 +7,6 @@ The bodies come in two envelopes, ``{"type":"error","error":{"type":"<Class>","m
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import NamedTuple
 
@@ -31,8 +30,7 @@ class RefusalKind(StrEnum):
     UPSTREAM = "upstream"
 
 
-@dataclass(frozen=True, slots=True)
-class Refusal:
+class Refusal(NamedTuple):
     """A refusal, read. ``limit`` names the window or the purse of a limit, ``retry_after_ms`` is in [0, a month]."""
 
     kind: RefusalKind

@@ -4,8 +4,8 @@ Counters are named without ``_total`` here and get it when they are shown, as Pr
 are milliseconds; only the exposition speaks of seconds.
 """
 
-from dataclasses import dataclass
 from enum import StrEnum
+from typing import NamedTuple
 
 
 class Kind(StrEnum):
@@ -16,8 +16,7 @@ class Kind(StrEnum):
     GAUGE = "gauge"  # read from the daemon when it is asked for
 
 
-@dataclass(frozen=True, slots=True)
-class Metric:
+class Metric(NamedTuple):
     """One metric. ``buckets_ms`` are the upper bounds of a histogram's buckets."""
 
     name: str

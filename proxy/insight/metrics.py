@@ -10,6 +10,7 @@ from bisect import bisect_left
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import NamedTuple
 
 from proxy.insight.catalog import BY_NAME, Kind, markdown
 
@@ -40,8 +41,7 @@ class Spread:
         self.sum_ms += ms
 
 
-@dataclass(frozen=True, slots=True)
-class Snapshot:
+class Snapshot(NamedTuple):
     """A copy of all series at one instant, to be rendered elsewhere."""
 
     counts: dict[tuple[str, Labels], float]

@@ -7,7 +7,6 @@ A file of the user's goes before the built-in list, model by model:
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -34,8 +33,7 @@ class Estimate(NamedTuple):
     saved: float
 
 
-@dataclass(frozen=True, slots=True)
-class Rates:
+class Rates(NamedTuple):
     """USD per million tokens; without a price of its own a cache costs what input costs."""
 
     input: float
@@ -44,8 +42,7 @@ class Rates:
     cache_write: float
 
 
-@dataclass(frozen=True, slots=True)
-class Price:
+class Price(NamedTuple):
     """One model's rates by size of the prompt, cached tokens included: the last tier that is exceeded holds."""
 
     rates: Rates

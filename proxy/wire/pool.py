@@ -1,8 +1,8 @@
 """The connections to one upstream: the idle ones kept as a stack, any number open at once."""
 
 import asyncio
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from pool.clock import Clock
 from proxy.wire.connection import Connection
@@ -11,8 +11,7 @@ from proxy.wire.head import Field, noting, request_head
 from proxy.wire.tls import client_context
 
 
-@dataclass(frozen=True, slots=True)
-class Reply:
+class Reply(NamedTuple):
     """A whole small answer."""
 
     status: int
