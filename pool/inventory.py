@@ -14,9 +14,8 @@ SPENT_KEPT = 8192  # digests of ids that have left; a guard against a state file
 
 def stocks_of(wish: Wish) -> tuple[Stock, ...]:
     """The stocks that a wish may be served from: its own scope's first, then what serves anyone."""
-    _, scope, provider, model, shape, *_ = wish
-    anyones = Stock(provider, model, "", shape)
-    return (Stock(provider, model, scope, shape), anyones) if scope else (anyones,)
+    anyones = Stock(wish.provider, wish.model, "", wish.shape)
+    return (Stock(wish.provider, wish.model, wish.scope, wish.shape), anyones) if wish.scope else (anyones,)
 
 
 def is_fresh(spare: Spare, now: int, ttl_ms: int) -> bool:

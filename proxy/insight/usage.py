@@ -202,7 +202,7 @@ class Ledger:
 
     def _add_probe(self, sums: Sums, spent: Spent) -> None:
         sums.probes += 1
-        usage = normalised(spent.usage)
+        usage = spent.usage
         if usage is None:
             return
         sums.probe_tokens += (usage.input or 0) + (usage.output or 0)
