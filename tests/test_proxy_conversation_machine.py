@@ -139,3 +139,15 @@ def test_a_copy_never_joins_another_conversation_whose_first_answer_is_still_wai
     for _ in range(2):
         state.take_turns_with_a_copy(chat=copy, turns=2)
         state.nobody_shares_a_label_after_both_went_on()
+
+
+def test_a_fork_never_joins_a_conversation_that_only_begins_with_the_same_summary():
+    """Two others relayed what it repeats; a third, which was summarised alike, relayed less of it and is none of both."""
+    state = Conversations()
+    first = state.begin(opener=OPENERS[0])
+    summarised = state.compact(chat=state.end(pair=first, answer=ANSWERS[0], own=False))
+    chat = state.end(pair=summarised, answer=ANSWERS[0], own=False)
+    copy = state.take_turns_with_a_copy(chat=chat, turns=2)
+    state.fork(chat=copy)
+    state.take_turns_with_a_copy(chat=copy, turns=2)
+    state.nobody_shares_a_label_after_both_went_on()

@@ -30,7 +30,9 @@ class Asked:
     """What is known of a request: what it says, how, in which cohort, and whether its client marked it as a retry.
 
     ``busy`` tells of a conversation that a client's id names whether a request of it is under way. ``aside``: it could
-    be a title or the like, by its shape. ``steps`` are those of the decision, for those who ask why.
+    be a title or the like, by its shape. ``rivals``: the conversations that relayed equally much of what it repeats,
+    where there are several; it belongs to one of them, or is new. ``steps`` are those of the decision, for those who
+    ask why.
     """
 
     __slots__ = (
@@ -45,6 +47,7 @@ class Asked:
         "facts",
         "now",
         "retry",
+        "rivals",
         "steps",
         "transcript",
     )
@@ -68,6 +71,7 @@ class Asked:
         self.now = now
         self.busy = busy
         self.aside = looks_aside(facts)
+        self.rivals: frozenset[str] = frozenset()
         self.steps: list[Step] = []
         self._marks: frozenset[int] | None = None
         self._text: str | None = None
@@ -111,6 +115,8 @@ class Asked:
 
     def may(self, line: Lineage) -> bool:
         """May the request belong there at all? One in a cohort belongs to a conversation of that cohort only."""
+        if self.rivals and line.label not in self.rivals:
+            return False
         return self.cohort is None or line.cohort == self.cohort
 
     def note(self, rule: str, found: str, line: Lineage | None = None) -> None:

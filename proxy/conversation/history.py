@@ -127,6 +127,7 @@ def _by_ids(index: Index, asked: Asked) -> Decision | None:
             return _judged(max(lines, key=lambda line: _weight(line, asked)), asked, TOOL_ID, "relayed this tool call")
         if labels:
             asked.note(TOOL_ID, f"the newest known tool call is {len(labels)} conversations'")
+            asked.rivals = frozenset(labels)
             return None
     return None
 
@@ -152,6 +153,7 @@ def _by_marks(index: Index, asked: Asked) -> Decision | None:
     twins = {line.label for line in lines if (_echoes(line, asked), _share(line, asked)) == best}
     if len(twins) > 1:
         asked.note(ANSWER, f"{len(twins)} conversations relayed the same of its answers")
+        asked.rivals = frozenset(twins)
         return None
     for line in lines[1:4]:
         asked.note(ANSWER, "relayed fewer of its answers", line)
