@@ -201,6 +201,14 @@ def test_a_usage_file_of_somebody_else_is_found(tmp_path: Path):
     assert "by this user" in problems(files.usage(path))[0]
 
 
+def test_a_place_that_cannot_be_looked_into_is_found_once_and_breaks_no_check(tmp_path: Path):
+    """As where the folder may not be entered; a name that no file system takes fails in the same way for root, too."""
+    path = tmp_path / ("x" * 300) / "state.json"
+    assert "cannot be reached" in problems(files.usage(path))[0]
+    assert files.lock(path) == []
+    assert files.shared(path, {}, tmp_path) == []
+
+
 def test_kept_broken_usage_files_are_a_note(tmp_path: Path):
     path = tmp_path / "usage.sqlite3"
     usage_file.add(path, {})

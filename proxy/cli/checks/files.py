@@ -107,7 +107,7 @@ def secret(path: Path) -> list[Finding]:
 
 def lock(path: Path) -> list[Finding]:
     """Can the state file be locked? Where there is no sidecar yet, nobody has it, and none is made."""
-    if not path.with_name(f"{path.name}.guard").exists():
+    if not _is_there(path.with_name(f"{path.name}.guard")):
         return []
     try:
         with exclusive(path, LOCK_WAIT_MS):
@@ -125,7 +125,7 @@ def shared(path: Path, environ: Mapping[str, str], home: Path) -> list[Finding]:
     found = []
     named = environ.get("PI_OCPOOL_STATE_PATH", "").strip()
     theirs = Path(named).expanduser() if named else home / ".pi" / "opencode-session-pool.json"
-    if os.path.realpath(theirs) == os.path.realpath(path) or path.with_name(f"{path.name}.lock").exists():
+    if os.path.realpath(theirs) == os.path.realpath(path) or _is_there(path.with_name(f"{path.name}.lock")):
         found.append(
             Finding(
                 f"{path} is shared with {EXTENSION}, which locks it in another way: each may undo the other's writes.",
@@ -145,3 +145,11 @@ def shared(path: Path, environ: Mapping[str, str], home: Path) -> list[Finding]:
             )
         )
     return found
+
+
+def _is_there(path: Path) -> bool:
+    """Is it there, as far as this user may know? That a folder cannot be entered is another check's finding."""
+    try:
+        return path.exists()
+    except OSError:
+        return False
