@@ -209,7 +209,8 @@ class Attempts:
             exchange.pace = Pace(daemon.clock.mono_ms)
             feed = exchange.pace.beside(feed)
         bare = not asked.modern and head.framing.delimited
-        pour = Pour(transport, connection, feed, self._poured, bare=bare)
+        later = tap if exchange.pace is None else None
+        pour = Pour(transport, connection, feed, self._poured, bare=bare, later=later)
         self._pour = client.pour = pour
         self.begun = True
         pour.start(
@@ -270,6 +271,8 @@ class Attempts:
             self._timers = None
         if pour is not None:
             self._pour = None
+            if connection is not None:
+                connection.catch_up()
             exchange.bytes_out = pour.bytes
         if connection is not None:
             if pour is not None and pour.ended is None:

@@ -9,6 +9,7 @@ import socket
 import struct
 from collections.abc import Callable
 from enum import StrEnum
+from typing import Protocol
 
 from proxy.wire.connection import Connection
 from proxy.wire.framing import Sink
@@ -31,10 +32,24 @@ class Ended(StrEnum):
 _OF_UPSTREAM = {End.COMPLETE: Ended.COMPLETE, End.TRUNCATED: Ended.TRUNCATED}
 
 
-class Pour:
-    """The receiver of one body. ``bare`` writes the entity without its chunk framing, for HTTP/1.0 clients."""
+class Later(Protocol):
+    """A reader of answers that need not see each piece when it comes."""
 
-    __slots__ = ("_bare", "_connection", "_done", "_tap", "_transport", "bytes", "ended")
+    @property
+    def eager(self) -> bool:
+        """Does it want the next piece at once?"""
+
+    def feed_all(self, pieces: list[bytes]) -> None:
+        """Pieces that came one after the other."""
+
+
+class Pour:
+    """The receiver of one body. ``bare`` writes the entity without its chunk framing, for HTTP/1.0 clients.
+
+    ``tap`` sees each piece of the entity; where there is a ``later``, the same reader, it is shown many together.
+    """
+
+    __slots__ = ("_bare", "_connection", "_done", "_later", "_tap", "_transport", "bytes", "ended", "write")
 
     def __init__(
         self,
@@ -44,8 +59,11 @@ class Pour:
         done: Callable[[], None],
         *,
         bare: bool,
+        later: Later | None = None,
     ) -> None:
         self._transport = transport
+        self.write = transport.write
+        self._later = later
         self._connection = connection
         self._tap = tap
         self._bare = bare
@@ -56,7 +74,8 @@ class Pour:
     def start(self, head: bytes) -> None:
         """Write our head and all that was gathered in one piece, and let the rest follow by itself."""
         if not self._bare:
-            gathered, end = self._connection.pour(self, self._tap)
+            goes_through = self._tap is None or self._later is not None
+            gathered, end = self._connection.pour(self, self._tap, self if goes_through else None)
         else:
             pieces = self._connection.entity
             gathered, end = self._connection.pour(self, self._entity)
@@ -81,6 +100,17 @@ class Pour:
         """Bytes from the upstream, framing included."""
         if not self._bare:
             self._write(data)
+
+    @property
+    def patient(self) -> bool:
+        """May what comes be shown to the tap later?"""
+        return self._later is None or not self._later.eager
+
+    def passed(self, pieces: list[bytes], size: int) -> None:
+        """What was written already."""
+        self.bytes += size
+        if self._later is not None:
+            self._later.feed_all(pieces)
 
     def end(self, how: End) -> None:
         """The upstream's body is over."""

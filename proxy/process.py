@@ -15,6 +15,9 @@ _NO_FILES = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM})
 _STARTING_SWITCH_S = 0.0005
 _USUAL_SWITCH_S = 0.005  # Python's own
 _NEW_OBJECTS = 50_000  # between two looks for cycles; Python's own 700 takes a sixth of a busy daemon's time
+_SWITCH_S = (
+    0.0005  # after which a thread that computes hands over the interpreter; Python's own 5 ms are an event's delay
+)
 _LATER = (
     "config.layers",  # settings that are read again may come from several places
     "tomllib",
@@ -63,3 +66,8 @@ def started() -> None:
     sys.setswitchinterval(_USUAL_SWITCH_S)
     gc.freeze()
     gc.set_threshold(_NEW_OBJECTS, 20, 20)
+
+
+def hurry_the_loop() -> None:
+    """Let the event loop have the interpreter's lock soon where one of the threads that write is at work."""
+    sys.setswitchinterval(_SWITCH_S)

@@ -27,7 +27,7 @@ from proxy.edge import Edge
 from proxy.insight.redact import Redactor, secrets_in
 from proxy.logs import log
 from proxy.notify import READY, STOPPING, notify, reloading
-from proxy.process import load_the_rest, loop_trouble, share_the_start, started
+from proxy.process import hurry_the_loop, load_the_rest, loop_trouble, share_the_start, started
 from proxy.sockets import NotListeningError, listening, raise_file_limit, url_of
 from proxy.upkeep import Upkeep
 
@@ -154,6 +154,7 @@ class Service:
     async def _accept(self, daemon: Daemon, edge: Edge) -> None:
         loop = asyncio.get_running_loop()
         if not self._embedded:
+            hurry_the_loop()
             loop.set_exception_handler(lambda loop, context: loop_trouble(daemon, loop, context))
         for sock in self._sockets:
             # asyncio tries to accept as often as the backlog is long, with a traceback each when no file is left.

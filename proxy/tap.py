@@ -49,6 +49,18 @@ class Tap:
         self._coded = Coded(coding, self._reader.feed) if coding is not None else None
         self.feed: Callable[[bytes], None] = self._reader.feed if self._coded is None else self._coded.feed
 
+    @property
+    def eager(self) -> bool:
+        """Does it want to see the next piece when it comes, because the instant counts?"""
+        return self._reader.eager
+
+    def feed_all(self, pieces: list[bytes]) -> None:
+        """Pieces that came one after the other, seen later."""
+        if self._coded is None and isinstance(self._reader, StreamReader):
+            self._reader.feed_all(pieces)
+        else:
+            self.feed(b"".join(pieces))
+
     def close(self) -> None:
         """The answer is over: read what could not be read before."""
         self._reader.close()
@@ -67,11 +79,6 @@ class Tap:
     def first_semantic_ms(self) -> float | None:
         """When the first event with output came, on the clock that was given."""
         return self._reader.first_semantic_ms
-
-    @property
-    def last_semantic_ms(self) -> float | None:
-        """When the last one came."""
-        return self._reader.last_semantic_ms
 
     @property
     def usage(self) -> dict[str, Any] | None:

@@ -151,3 +151,14 @@ def test_a_fork_never_joins_a_conversation_that_only_begins_with_the_same_summar
     state.fork(chat=copy)
     state.take_turns_with_a_copy(chat=copy, turns=2)
     state.nobody_shares_a_label_after_both_went_on()
+
+
+def test_an_original_never_rejoins_a_conversation_whose_fork_goes_on_from_a_summary():
+    """What it repeats is a line at rest, but its conversation is under way elsewhere."""
+    state = Conversations()
+    original = state.end(pair=state.begin(opener=OPENERS[0]), answer=ANSWERS[0], own=False)
+    fork = state.end(pair=state.fork(chat=original), answer=ANSWERS[0], own=False)
+    going = state.compact(chat=fork)
+    state.end(pair=state.compact(chat=original), answer=ANSWERS[0], own=False)
+    state.compact(chat=state.end(pair=going, answer=ANSWERS[0], own=False))
+    state.nobody_shares_a_label_after_both_went_on()

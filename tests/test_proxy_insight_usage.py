@@ -33,7 +33,16 @@ def spent(
     usage: dict | None = USAGE, *, at: int = NOW, model: str = "kimi-k3", conversation: str = "c1", **more
 ) -> Spent:
     facts = {"scope": "0123456789abcdef", "provider": "opencode-go", "side": False, "partial": False} | more
-    said = (at, facts["scope"], facts["provider"], model, conversation, facts["side"], facts["partial"], normalised(usage))
+    said = (
+        at,
+        facts["scope"],
+        facts["provider"],
+        model,
+        conversation,
+        facts["side"],
+        facts["partial"],
+        normalised(usage),
+    )
     return Spent(*said, probe=facts.get("probe", False))
 
 

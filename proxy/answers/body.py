@@ -26,7 +26,7 @@ class BodyReader(Reading):
     def feed(self, data: bytes) -> None:
         """The next piece."""
         if self.first_semantic_ms is None:
-            self.first_semantic_ms = self.last_semantic_ms = self._mono_ms()  # a body is one event
+            self.first_semantic_ms = self._mono_ms()  # a body is one event
         before = self.size
         self.size += len(data)
         if self._refusal:
@@ -37,6 +37,11 @@ class BodyReader(Reading):
         elif self.unread is None:
             self.unread = "size"
             self._kept.clear()
+
+    @property
+    def eager(self) -> bool:
+        """Is the instant of the next piece wanted?"""
+        return self.first_semantic_ms is None
 
     @property
     def body(self) -> bytes:

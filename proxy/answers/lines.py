@@ -20,16 +20,15 @@ _PIECES = cycle(range(32, 64, 5))
 class Lines(Reading):
     """Pieces on their way to lines. At most 64 KiB are held beside the latest piece and the beginning of one line.
 
-    While ``eager``, each line is read when it comes.
+    While ``eager``, each line is read when it comes, and its instant is noted.
     """
 
-    __slots__ = ("_due", "_held", "_large", "_let_go", "_mono_ms", "_pieces", "_skipping", "_times", "eager")
+    __slots__ = ("_due", "_held", "_large", "_let_go", "_mono_ms", "_pieces", "_skipping", "eager")
 
     def __init__(self, mono_ms: Callable[[], float], *, wants_answer: bool) -> None:
         super().__init__(wants_answer=wants_answer)
         self._mono_ms = mono_ms
         self._held: list[bytes] = []
-        self._times: list[float] = []  # when each of them came
         self._due = 0  # more pieces than this are looked at
         self._pieces = next(_PIECES)
         self._large = 0  # bytes that are held in large pieces
@@ -41,7 +40,6 @@ class Lines(Reading):
         """The next piece. Never raises."""
         held = self._held
         held.append(data)
-        self._times.append(self._mono_ms())
         if len(held) > self._due or len(data) > _LARGE:
             self._look(data)
 
@@ -52,7 +50,6 @@ class Lines(Reading):
         self._read()
         if self._held and self._is_whole(self._held[0]):
             self._held.append(b"\n")
-            self._times.append(self._times[-1])
             self._let_go -= 1
             self._read()
 
@@ -62,8 +59,8 @@ class Lines(Reading):
         return self._let_go + sum(map(len, self._held))
 
     @abstractmethod
-    def _lines(self, batch: bytes, came: int) -> None:
-        """Read whole lines, with their ends; ``came`` is the size of all that is held."""
+    def _lines(self, batch: bytes) -> None:
+        """Read whole lines, with their ends."""
 
     @abstractmethod
     def _is_whole(self, line: bytes) -> bool:
@@ -88,7 +85,7 @@ class Lines(Reading):
         end = max(joined.rfind(b"\n"), joined.rfind(b"\r")) + 1
         if end:
             try:
-                self._lines(joined[:end], len(joined))
+                self._lines(joined[:end])
             except Exception:  # noqa: BLE001 - whatever an upstream sends must not reach the relay
                 self.unread = "json"
         rest = joined[end:]
@@ -99,7 +96,6 @@ class Lines(Reading):
         self._let_go += end
         self._large = 0
         self._held = [rest] if rest else []
-        self._times = self._times[-1:] if rest else []
         self._due = 0 if self.eager or self._skipping else self._pieces
 
     def _skip(self, newest: bytes) -> bool:
@@ -108,14 +104,5 @@ class Lines(Reading):
         rest = newest[min(ends) :] if ends else b""
         self._let_go += len(newest) - len(rest)
         self._held = [rest] if rest else []
-        self._times = self._times[-1:] if rest else []
         self._skipping = not ends
         return bool(ends)
-
-    def _came_at(self, behind: int) -> float:
-        """When the byte came that has this many held bytes behind it."""
-        for piece, at in zip(reversed(self._held), reversed(self._times), strict=True):
-            behind -= len(piece)
-            if behind < 0:
-                return at
-        return self._times[0]

@@ -21,7 +21,6 @@ class Reading:
         "error",
         "events",
         "first_semantic_ms",
-        "last_semantic_ms",
         "model",
         "opening_events",
         "unread",
@@ -35,7 +34,6 @@ class Reading:
         self.model: str | None = None
         self.events = self.opening_events = 0
         self.first_semantic_ms: float | None = None
-        self.last_semantic_ms: float | None = None
         self.unread: str | None = None
 
     @property

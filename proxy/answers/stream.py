@@ -1,17 +1,19 @@
 """Reads a stream of server-sent events from copies of its pieces.
 
 Until the first event that carries output, each event is parsed when it comes. After that many are read together: where
-they are all pieces of text no event is parsed by itself, and where nobody wants the answer only events are parsed that
-may hold token counts or an error.
+they are all pieces of text (least of all where they are alike but for it), no event is parsed by itself; where
+nobody wants the answer only events are parsed that may hold token counts or an error.
 
 What is read does not depend on how the bytes were cut. Nothing here raises.
 """
 
+from collections.abc import Callable
 from typing import Any
 
 import orjson
 
 from proxy.answers import quick
+from proxy.answers.alike import Alike, alike
 from proxy.answers.chat import ChatAnswer
 from proxy.answers.events import semantic
 from proxy.answers.lines import MAX_LINE, Lines
@@ -19,22 +21,39 @@ from proxy.answers.lines import MAX_LINE, Lines
 OPENING_EVENTS = 64  # events parsed in search of one with output, then the next counts as such
 DONE = b"[DONE]"  # the end mark of the streams that have one
 _NEXT = b"\n\ndata:"
-_LAST = 8  # events among which the last one with output is looked for
 
 
 class StreamReader(Lines):
     """One stream."""
 
-    __slots__ = ()
+    __slots__ = ("_alike",)
+
+    def __init__(self, mono_ms: Callable[[], float], *, wants_answer: bool) -> None:
+        super().__init__(mono_ms, wants_answer=wants_answer)
+        self._alike: Alike | None = None
+
+    def feed_all(self, pieces: list[bytes]) -> None:
+        """Pieces that came one after the other, most often an event each: read at once. Never raises."""
+        like = self._alike
+        if like is not None and not self._held and not self._skipping:
+            size = sum(map(len, pieces))
+            texts = like.texts(pieces, size)
+            if texts is not None:
+                self.events += len(pieces)
+                self._let_go += size
+                if self._chat is not None and like.said:
+                    self._chat.add_texts(texts)
+                return
+        self._due = 0
+        self.feed(b"".join(pieces))
+        self._alike = None if self.eager or self._held else alike(pieces[-1])
 
     def _is_whole(self, line: bytes) -> bool:
         return line.startswith(b"data:") and _object(line[5:]) is not None
 
-    def _lines(self, batch: bytes, came: int) -> None:
+    def _lines(self, batch: bytes) -> None:
         if self.eager:
-            read = self._opening(batch)
-            batch = batch[read:]
-            came -= read
+            batch = batch[self._opening(batch) :]
         lines = batch
         if b"\r" in lines:
             lines = lines.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
@@ -46,7 +65,6 @@ class StreamReader(Lines):
             return
         self.events += count
         plain = lines.startswith(b"data:") and lines.count(b"\n") == 2 * lines.count(_NEXT) == 2 * (count - 1)
-        self._note_last(lines, batch, came)
         if self._chat is not None:
             self._all(self._chat, lines, count, plain=plain)
         elif quick.may_tell(lines, count):
@@ -64,7 +82,7 @@ class StreamReader(Lines):
                 self.unread = "line"
             elif line.startswith(b"data:") and self._opens(line[5:]):
                 self.eager = False
-                self.first_semantic_ms = self.last_semantic_ms = self._times[-1]
+                self.first_semantic_ms = self._mono_ms()
                 return place
         return place
 
@@ -88,15 +106,6 @@ class StreamReader(Lines):
         if len(good) < len(every):
             self.unread = "line"
         return b"\n".join(good)
-
-    def _note_last(self, lines: bytes, batch: bytes, came: int) -> None:
-        """When did the last event come that carries output? It is one of the last."""
-        for part in reversed(lines.rsplit(b"data:", _LAST)):
-            payload = part.partition(b"\n")[0]
-            event = _object(payload)
-            if event is not None and semantic(event):
-                self.last_semantic_ms = self._came_at(came - batch.rfind(payload) - len(payload))
-                return
 
     def _all(self, chat: ChatAnswer, lines: bytes, count: int, *, plain: bool) -> None:
         """Take what events say: together where they are all text, else parsed at once, or, where that fails, singly."""

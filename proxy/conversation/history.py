@@ -64,7 +64,7 @@ def _continued(index: Index, asked: Asked) -> Decision | None:
             if line.request == points[upto - 1] and (upto > line.first or not asked.marks.isdisjoint(line.latest)):
                 if upto == count and _others(index, asked, line, upto):
                     break  # the next turn of another conversation that was the same so far
-                return _parts(line, asked, ANSWER, f"repeats its {upto} messages", grows=True)
+                return _parts(index, line, asked, ANSWER, f"repeats its {upto} messages", grows=True)
     return None
 
 
@@ -109,9 +109,13 @@ def _goes_on(line: Lineage, asked: Asked) -> Decision:
     return Decision(rule, line, grows=True, side=side)
 
 
-def _parts(line: Lineage, asked: Asked, rule: str, found: str, *, grows: bool) -> Decision:
-    """E3: the request leaves what the line said. An idle line is edited or forked away from; a busy one is not."""
-    if line.in_flight or (line.owned and asked.busy(line.label)):
+def _parts(index: Index, line: Lineage, asked: Asked, rule: str, found: str, *, grows: bool) -> Decision:
+    """E3: the request leaves what the line said. An idle line is edited or forked away from; a busy one is not.
+
+    A line that rests is busy, too, while its conversation goes on elsewhere.
+    """
+    current = index.current.get(line.label, line)
+    if line.in_flight or current.in_flight or (line.owned and asked.busy(line.label)):
         asked.note(rule, f"{found}, but is another branch while one is under way", line)
         return Decision("new", None, parted=line)
     asked.note(rule, found, line)
@@ -124,7 +128,9 @@ def _by_ids(index: Index, asked: Asked) -> Decision | None:
         lines = [line for line in index.ids.get(call) if asked.may(line)]
         labels = {line.label for line in lines}
         if len(labels) == 1:
-            return _judged(max(lines, key=lambda line: _weight(line, asked)), asked, TOOL_ID, "relayed this tool call")
+            return _judged(
+                index, max(lines, key=lambda line: _weight(line, asked)), asked, TOOL_ID, "relayed this tool call"
+            )
         if labels:
             asked.note(TOOL_ID, f"the newest known tool call is {len(labels)} conversations'")
             asked.rivals = frozenset(labels)
@@ -157,13 +163,13 @@ def _by_marks(index: Index, asked: Asked) -> Decision | None:
         return None
     for line in lines[1:4]:
         asked.note(ANSWER, "relayed fewer of its answers", line)
-    return _judged(lines[0], asked, ANSWER, f"relayed {_echoes(lines[0], asked)} of its answers")
+    return _judged(index, lines[0], asked, ANSWER, f"relayed {_echoes(lines[0], asked)} of its answers")
 
 
-def _judged(line: Lineage, asked: Asked, rule: str, found: str) -> Decision:
+def _judged(index: Index, line: Lineage, asked: Asked, rule: str, found: str) -> Decision:
     """A line that is not continued word for word: does the request go on from its latest answer, or from before?"""
     latest = not asked.marks.isdisjoint(line.latest) or line.length <= _share(line, asked)
-    return _parts(line, asked, rule, found, grows=latest)
+    return _parts(index, line, asked, rule, found, grows=latest)
 
 
 def _weight(line: Lineage, asked: Asked) -> tuple[int, ...]:

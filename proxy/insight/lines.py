@@ -10,7 +10,8 @@ from collections.abc import Callable
 from typing import Generic, Protocol, TypeVar
 
 BATCH_WAIT_SECONDS = 0.05
-BATCH_LINES = 64  # encoding holds the interpreter's lock: keep it short, writing lets it go
+BATCH_LINES = 16  # encoding holds the interpreter's lock, and perhaps the only core: a third of a millisecond at most
+PAUSE_SECONDS = 0.001  # between two batches: who waits for either has it
 CLOSE_WAIT_SECONDS = 2.0
 
 Item = TypeVar("Item")
@@ -108,6 +109,8 @@ class LineWriter(Generic[Item]):
             self._awake = False  # before draining: what comes later wakes the thread again
             while self._queue:
                 self._write(min(len(self._queue), BATCH_LINES))
+                if self._queue:
+                    self._closing.wait(PAUSE_SECONDS)
             if self._closing.is_set() and not self._queue:
                 return
 

@@ -8,7 +8,7 @@ import hashlib
 import re
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
-from enum import Enum
+from enum import IntEnum
 from functools import lru_cache
 
 MASK = "[redacted]"
@@ -24,7 +24,8 @@ _SECRET_NAMES = frozenset(
 _REQUEST_NAMES = frozenset({"log_id"})  # the gateway's own request number: support asks for it, it owns nothing
 
 _PLAIN = (bool, int, float)
-_FITS = (-(2**63), 2**64 - 1)  # what JSON encoders take
+_MOST = 2**64 - 1
+_FITS = (-(2**63), _MOST)  # what JSON encoders take
 
 _SCHEME = re.compile(r"\b(bearer|basic|digest)\s+[A-Za-z0-9._~+/=-]{6,}", re.IGNORECASE)
 _KEY = re.compile(r"\b(?:sk|pk|rk|oc_sk|gsk|xai|ghp|AIza)[-_][A-Za-z0-9_-]{12,}")
@@ -46,8 +47,8 @@ _MEMO_LENGTH = 64
 _MEMO_SIZE = 4096
 
 
-class _Name(Enum):
-    """What the name of a fact says about its value."""
+class _Name(IntEnum):
+    """What the name of a fact says about its value. A number, because that is hashed in C."""
 
     PLAIN = 0
     REQUEST = 1
@@ -109,11 +110,13 @@ class Redactor:
         for name, value in facts.items():
             shown, how = _named(name)
             kind = type(value)
-            if value is None or kind is bool or kind is float:
-                masked[shown] = value
-            elif kind is str and how is not _Name.SECRET:
+            if kind is str and how is not _Name.SECRET:
                 known = memo.get((value, how))  # type: ignore[arg-type]
                 masked[shown] = known if known is not None else self._fact(how, value)
+            elif value is None or kind is float or kind is bool or (kind is int and -1 < value < _MOST):  # type: ignore[operator]
+                masked[shown] = value
+            elif kind is dict and how is not _Name.SECRET:
+                masked[shown] = self.facts(value)  # type: ignore[arg-type]
             else:
                 masked[shown] = self._fact(how, value)
         return masked

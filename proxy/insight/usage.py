@@ -26,7 +26,7 @@ _MOST_ROWS = 5_000  # rows that may wait for the file; further conversations are
 _MOST_MODELS = 200
 _LONGEST_MODEL = 128
 _SHORT = 8
-_AT_ONCE = 64
+_AT_ONCE = 16
 _PAUSE_SECONDS = 0.001
 
 

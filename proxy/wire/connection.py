@@ -2,28 +2,29 @@
 
 An exchange goes idle → head → gather → pour → idle, and only forward. Until ``pour`` the connection gathers what comes,
 at most 64 KiB of body, then stops reading: nobody has decided yet whether the client shall see it. From ``pour`` on
-each ``data_received`` hands the bytes straight to the receiver, framing unchanged, without waking any task.
+each ``data_received`` hands the bytes straight to the receiver, framing unchanged, without waking any task. What an
+event of a stream nearly always is, one small chunk in a piece of its own, is recognised by its size and its size line,
+and written on before anything else is done.
 """
 
 import asyncio
 from collections.abc import Callable, Sequence
 
 from proxy.errors import BadResponse, ClosedEarly, ProxyError
-from proxy.wire.framing import Framing, FramingError, Sink
+from proxy.wire.framing import SIZE_LINES, SMALL, FramingError, Sink
 from proxy.wire.head import MAX_HEAD_BYTES, ResponseHead, noting, parse_response
-from proxy.wire.outgoing import Outgoing
-from proxy.wire.receiver import Asker, End, Receiver
+from proxy.wire.passing import Passing
+from proxy.wire.receiver import Asker, End, Receiver, Through
 
 GATHER_BYTES = 65_536
 
 
-class Connection(Outgoing):
+class Connection(Passing):
     """The protocol behind one upstream transport."""
 
     __slots__ = (
-        "_asker", "_awaiting_head", "_broken", "_buffer", "_end", "_ended", "_framing", "_gathered",
-        "_gathered_bytes", "_head", "_head_waiter", "_method", "_noted", "_on_idle_lost", "_receiver",
-        "_sink", "_surplus", "entity", "idle_since", "received", "uses",
+        "_asker", "_awaiting_head", "_broken", "_buffer", "_gathered", "_gathered_bytes", "_head",
+        "_head_waiter", "_method", "_noted", "_on_idle_lost", "entity", "idle_since", "uses",
     )  # fmt: skip
 
     def __init__(
@@ -40,20 +41,16 @@ class Connection(Outgoing):
         self._reset(b"")
 
     def _reset(self, method: bytes) -> None:
+        self._begin()
         self._method = method
         self._asker: Asker | None = None
-        self._awaiting_head = self._surplus = self._upload_open = self.written = False
+        self._awaiting_head = self._upload_open = self.written = False
         self._buffer = b""
         self._head: ResponseHead | None = None
         self._head_waiter: asyncio.Future[None] | None = None
-        self._framing: Framing | None = None
         self._gathered: list[bytes] = []
-        self._gathered_bytes = self.received = 0
+        self._gathered_bytes = 0
         self.entity: list[bytes] = []
-        self._receiver: Receiver | None = None
-        self._sink: Sink | None = None
-        self._ended: asyncio.Future[None] | None = None
-        self._end: End | None = None
         self._broken: ProxyError | None = None
 
     def eof_received(self) -> bool:
@@ -74,12 +71,6 @@ class Connection(Outgoing):
             self._finish(End.COMPLETE if clean else End.TRUNCATED)
         elif not self._awaiting_head:
             self._on_idle_lost(self)
-
-    def abort(self) -> None:
-        """Drop the connection at once: the upstream must learn that nobody listens any more."""
-        self._receiver = None
-        if self.transport is not None:
-            self.transport.abort()
 
     def send(
         self,
@@ -107,6 +98,20 @@ class Connection(Outgoing):
 
     def data_received(self, data: bytes) -> None:
         """Bytes from the upstream, by phase; the pouring one first, because it is the busy one."""
+        write = self._write
+        if write is not None:
+            size = len(data)
+            if size < SMALL and data.startswith(SIZE_LINES[size]) and data[-2:] == b"\r\n":
+                try:
+                    write(data)
+                except RuntimeError:  # its transport was closed a moment ago; whoever owns it is about to hear of it
+                    self._write = None
+                else:
+                    passed = self._passed
+                    passed.append(data)
+                    if len(passed) >= self._most:
+                        self.catch_up()
+                    return
         receiver = self._receiver
         if receiver is not None:
             self._body_received(data, receiver)
@@ -118,28 +123,6 @@ class Connection(Outgoing):
             self._head_received(data)
         else:  # nothing was asked: a stray answer would be taken for the next request's
             self.abort()
-
-    def _body_received(self, data: bytes, receiver: Receiver) -> None:
-        framing = self._framing
-        if framing is None or self._end is not None:
-            self._surplus = True
-            return
-        self.received += len(data)
-        try:
-            end = framing.feed(data, self._sink)
-        except FramingError:
-            self._surplus = True
-            receiver.body(data)  # as it came: the client's parser will see what ours saw
-            self._finish(End.TRUNCATED)
-            return
-        if end < 0:
-            receiver.body(data)
-            return
-        if end < len(data):
-            self._surplus = True
-            data = data[:end]
-        receiver.body(data)
-        self._finish(End.COMPLETE)
 
     def _head_received(self, data: bytes) -> None:
         buffer = self._buffer + data if self._buffer else data
@@ -177,7 +160,7 @@ class Connection(Outgoing):
         if self._end is not None or self._framing is None:
             self._surplus = True
             return
-        self.received += len(data)
+        self._received += len(data)
         try:
             end = self._framing.feed(data, self.entity.append)
         except FramingError:
@@ -194,15 +177,6 @@ class Connection(Outgoing):
             self._finish(End.COMPLETE)
         elif self._gathered_bytes >= GATHER_BYTES:
             self.pause_reading()
-
-    def _finish(self, how: End) -> None:
-        if self._end is not None:
-            return
-        self._end = how
-        if self._ended is not None and not self._ended.done():
-            self._ended.set_result(None)
-        if self._receiver is not None:
-            self._receiver.end(how)
 
     def fail(self, error: ProxyError) -> None:
         """Give up waiting for a head, for this reason."""
@@ -259,10 +233,11 @@ class Connection(Outgoing):
             await asyncio.wait((self._ended,), timeout=0.05)
         return b"".join(self.entity)[:limit]
 
-    def pour(self, receiver: Receiver, sink: Sink | None) -> tuple[bytes, End | None]:
+    def pour(self, receiver: Receiver, sink: Sink | None, through: Through | None = None) -> tuple[bytes, End | None]:
         """From here on every byte goes to ``receiver``. Returns what was gathered, and the end if it has come.
 
-        What was gathered has been handed to no one: the caller writes it behind its own head, in one piece.
+        What was gathered has been handed to no one: the caller writes it behind its own head, in one piece. Where
+        there is a ``through``, small chunks go that way, and neither to the receiver nor to the sink.
         """
         gathered = b"".join(self._gathered)
         self._gathered = []
@@ -273,6 +248,7 @@ class Connection(Outgoing):
         if self._end is None:
             self._receiver = receiver
             self._sink = sink
+            self._through = through
             self.resume_reading()
         return gathered, self._end
 
@@ -295,6 +271,6 @@ class Connection(Outgoing):
 
     def rest(self, now_ms: float) -> None:
         """Become idle: what comes now was asked for by nobody."""
-        self._receiver = self._sink = self._head = self._framing = None
+        self._receiver = self._sink = self._head = self._framing = self._through = self._write = None
         self.idle_since = now_ms
         self.resume_reading()

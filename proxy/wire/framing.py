@@ -26,6 +26,11 @@ class Framing(Protocol):
     delimited: bool  # False: the end of the connection is the end of the body
     done: bool
 
+    @property
+    def between(self) -> bool:
+        """Between two chunks: is the next byte the first of a size line?"""
+        ...
+
     def feed(self, data: bytes, sink: Sink | None) -> int:
         """See the module; raises FramingError."""
         ...
@@ -37,6 +42,7 @@ class Empty:
     __slots__ = ()
     delimited = True
     done = True
+    between = False
 
     def feed(self, data: bytes, sink: Sink | None) -> int:  # noqa: ARG002
         return 0
@@ -47,6 +53,7 @@ class Sized:
 
     __slots__ = ("done", "left")
     delimited = True
+    between = False
 
     def __init__(self, length: int) -> None:
         self.left = length
@@ -72,6 +79,7 @@ class ToClose:
 
     __slots__ = ("done",)
     delimited = False
+    between = False
 
     def __init__(self) -> None:
         self.done = False
@@ -93,6 +101,10 @@ class Chunked:
         self._line = b""  # an incomplete line, or the CRLF after a chunk's data
         self._trailers = -1  # bytes of trailers seen; -1: the last chunk has not come
         self.done = False
+
+    @property
+    def between(self) -> bool:
+        return not self._left and not self._line and self._trailers < 0
 
     def feed(self, data: bytes, sink: Sink | None) -> int:
         pos = 0
@@ -173,3 +185,19 @@ def encode_chunk(data: bytes) -> bytes:
 
 
 LAST_CHUNK = b"0\r\n\r\n"
+
+
+def _size_line(whole: int) -> bytes:
+    """The size line of the one chunk that takes ``whole`` bytes, framing included."""
+    for digits in range(1, 4):
+        line = b"%x\r\n" % max(0, whole - digits - 4)
+        if len(line) == digits + 2 and whole > digits + 4:
+            return line
+    return b" " * (whole + 1)  # there is none: longer than any piece it is looked for in
+
+
+SMALL = 1024
+# By the size of a piece: how it begins if it is nothing but one whole chunk, written as nearly everybody does, in lower
+# case and without extensions; and where the chunk's data begins then.
+SIZE_LINES = tuple(_size_line(whole) for whole in range(SMALL))
+DATA_AT = tuple(map(len, SIZE_LINES))

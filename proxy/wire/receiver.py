@@ -1,5 +1,6 @@
 """Who is told of an answer's head, who gets its body, and how a body ends."""
 
+from collections.abc import Callable
 from enum import Enum
 from typing import Protocol
 
@@ -32,3 +33,21 @@ class Receiver(Protocol):
 
     def end(self, how: End) -> None:
         """Nothing more will come."""
+
+
+class Through(Protocol):
+    """A receiver that need not be asked about each small chunk: it is written on at once, and told of it later.
+
+    ``write`` gets the bytes, framing included; a RuntimeError of it says that it takes no more.
+    """
+
+    @property
+    def write(self) -> Callable[[bytes], None]:
+        """Where small chunks go."""
+
+    @property
+    def patient(self) -> bool:
+        """May what comes next be told later? Asked after each piece that did not go through."""
+
+    def passed(self, pieces: list[bytes], size: int) -> None:
+        """What went through since the last time: the data of each chunk, and how much it was with its framing."""
