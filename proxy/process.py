@@ -18,6 +18,7 @@ _NEW_OBJECTS = 50_000  # between two looks for cycles; Python's own 700 takes a 
 _LATER = (
     "config.layers",  # settings that are read again may come from several places
     "tomllib",
+    "difflib",  # and be refused with the name that is nearest
     "encodings.idna",  # what a host name is encoded with, at the first connection
     "proxy.pages",
     "proxy.control.routes",
