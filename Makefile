@@ -23,6 +23,7 @@ help:
 $(VENV)/.installed: pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e .
+	$(BIN)/python -m compileall -q config pool proxy
 	@touch $@
 
 $(VENV)/.developing: $(VENV)/.installed

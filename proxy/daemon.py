@@ -30,6 +30,7 @@ from proxy.insight.redact import Redactor
 from proxy.insight.usage import Ledger
 from proxy.logs import log
 from proxy.prober import Prober
+from proxy.recall import Recall
 from proxy.targets import Targets
 from proxy.wayout import REASON, Change, WayOut, banner
 from proxy.wire.head import Field
@@ -67,7 +68,7 @@ class Daemon:
     in_flight: set[Any] = field(default_factory=set)
     refresh: Callable[[], None] | None = None  # asks the refill for a cycle now; set by upkeep
     tasks: asyncio.TaskGroup | None = None  # the parent of every task of a request; set by serve
-    recalled: asyncio.Event | None = None  # while conversations of earlier runs are read: what is over then; by upkeep
+    recall: Recall | None = None  # while conversations of earlier runs are read; set by upkeep
     search: Callable[[Start], Awaitable[Start]] | None = None  # the budgeted acquisition; set by upkeep
 
     def __post_init__(self) -> None:

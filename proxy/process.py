@@ -21,6 +21,7 @@ _SWITCH_S = (
 _LATER = (
     "config.layers",  # settings that are read again may come from several places
     "tomllib",
+    "difflib",  # and be refused with the name that is nearest
     "encodings.idna",  # what a host name is encoded with, at the first connection
     "proxy.pages",
     "proxy.control.routes",

@@ -16,6 +16,7 @@ from proxy.conversation.precedence import Kind
 from proxy.entry import Entry
 from proxy.errors import ProxyError
 from proxy.pour import Ended
+from proxy.recall import Recall
 
 if TYPE_CHECKING:
     from proxy.edge import Edge
@@ -79,15 +80,15 @@ class Relay(Attempts):
         if self._gathering and not incoming.arrived and incoming.kept:
             return
         self._gathering = False
-        recalled = self.daemon.recalled
-        if recalled is not None and self.exchange.routed and self.entry.reading(None).kind is not Kind.OWNER:
-            self.spawn(self._recall(recalled))
+        recall = self.daemon.recall
+        if recall is not None and self.exchange.routed and self.entry.reading(None).kind is not Kind.OWNER:
+            self.spawn(self._recall(recall))
         else:
             self._choose()
 
-    async def _recall(self, recalled: asyncio.Event) -> None:
-        """Right after the start: wait, for a second at most, until conversations of earlier runs can be recognised."""
-        await recalled.wait()
+    async def _recall(self, recall: Recall) -> None:
+        """Right after the start: wait until conversations of earlier runs can be recognised."""
+        await recall.wait()
         self._choose()
 
     def _choose(self) -> None:

@@ -18,6 +18,7 @@ from proxy import network, spending
 from proxy.archiving import archiving_of
 from proxy.daemon import Daemon
 from proxy.notify import ALIVE, notify, watchdog_ms
+from proxy.recall import Recall
 from proxy.worker import Worker
 
 _STATE_TICK_S = 0.1
@@ -49,7 +50,7 @@ class Upkeep:
         """Read the state before traffic, within a bound; what comes later is adopted then."""
         self._give(self._daemon.keeper.opening(self._daemon.clock.wall_ms()))
         if self._archiving is not None:
-            self._daemon.recalled = asyncio.Event()
+            self._daemon.recall = Recall()
         try:
             await self._adopt(_OPENING_BOUND_S)
         except Exception as exc:  # noqa: BLE001  (a start without state is still a start)
@@ -58,15 +59,16 @@ class Upkeep:
     async def recall(self) -> None:
         """Read the archive of conversations beside traffic: only requests that are told by content wait for it."""
         daemon = self._daemon
-        if self._archiving is None or daemon.recalled is None:
+        if self._archiving is None or daemon.recall is None:
             return
         try:
+            await daemon.recall.due()
             await self._archiving.open()
         except Exception as exc:  # noqa: BLE001  (conversations are recognised from memory)
             daemon.trouble("archive_open_failed", exc)
         finally:
-            daemon.recalled.set()
-            daemon.recalled = None
+            daemon.recall.over()
+            daemon.recall = None
 
     async def close(self) -> None:
         """Put unused spares back and write what is pending, within a bound."""

@@ -155,8 +155,8 @@ def _by_marks(index: Index, asked: Asked) -> Decision | None:
             asked.note(ANSWER, f"one short answer is {len(found)} conversations', which proves nothing")
         return None
     lines.sort(key=lambda line: _weight(line, asked), reverse=True)
-    best = _echoes(lines[0], asked), _share(lines[0], asked)
-    twins = {line.label for line in lines if (_echoes(line, asked), _share(line, asked)) == best}
+    best = _common(lines[0], asked)
+    twins = {line.label for line in lines if _common(line, asked) == best}
     if len(twins) > 1:
         asked.note(ANSWER, f"{len(twins)} conversations relayed the same of its answers")
         asked.rivals = frozenset(twins)
@@ -173,12 +173,17 @@ def _judged(index: Index, line: Lineage, asked: Asked, rule: str, found: str) ->
 
 
 def _weight(line: Lineage, asked: Asked) -> tuple[int, ...]:
-    """What speaks for a line: echoed answers, a common beginning, then what ``_order`` says."""
+    """What speaks for a line: what it has in common with the request, then what ``_order`` says."""
     return (
-        _echoes(line, asked),
-        _share(line, asked),
+        *_common(line, asked),
         *(-int(part) for part in _order(line, asked.now, asked.content.manner())),
     )
+
+
+def _common(line: Lineage, asked: Asked) -> tuple[int, int, int]:
+    """A common beginning with an answer of the line's in it; then echoed answers, then a beginning without one."""
+    share = _share(line, asked)
+    return share if share > line.first else 0, _echoes(line, asked), share
 
 
 def _echoes(line: Lineage, asked: Asked) -> int:

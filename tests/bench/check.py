@@ -23,6 +23,9 @@ async def _round(*, noisy: bool) -> Ratios:
         tempfile.TemporaryDirectory(prefix="ocpool-bench-") as folder,
         running(Path(folder), (AIOHTTP, OCPOOL)) as made,
     ):
+        for target in made.targets:
+            if target.start_cpu_ms is not None:
+                spent[target.name, target.way, "start_cpu_ms"] = target.start_cpu_ms
         for measure in _COMPARED:
             for target in made.targets:
                 figures, share = await patience.measure(measure, target, made.pids)

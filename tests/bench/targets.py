@@ -9,6 +9,7 @@ from pathlib import Path
 import trustme
 
 from tests.bench import asking, processes
+from tests.bench.machine import cpu_seconds
 from tests.bench.processes import Process
 
 DIRECT, AIOHTTP, OCPOOL = "direct", "aiohttp", "ocpool"
@@ -25,6 +26,7 @@ class Target:
     port: int
     pid: int | None = None
     start_ms: float | None = None
+    start_cpu_ms: float | None = None
     context: ssl.SSLContext | None = None
 
 
@@ -64,5 +66,7 @@ def running(folder: Path, names: tuple[str, ...]) -> Iterator[Field]:
                 if name in PROXIES:
                     proxy = started(PROXIES[name](folder, url, ca_file if secured else None))
                     start_ms = proxy.wait(asking.small())
-                    made.targets.append(Target(name, way, proxy.port, proxy.pid, start_ms))
+                    made.targets.append(
+                        Target(name, way, proxy.port, proxy.pid, start_ms, cpu_seconds(proxy.pid) * 1000)
+                    )
         yield made
