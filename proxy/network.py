@@ -1,5 +1,6 @@
 """Is there a way to the gateway at all? What stands in it is said once, as a banner, and blamed on no id."""
 
+import socket
 from typing import Final
 
 from proxy.daemon import Daemon
@@ -69,3 +70,13 @@ def banner(error: ProxyError, *, connected: bool) -> str | None:
     if isinstance(error, ConnectFailed | ConnectTimedOut) and not connected:
         return f"No way to the gateway: {error.message}"
     return None
+
+
+def local_address() -> str | None:
+    """The address this machine would use towards the internet; nothing is sent to learn it."""
+    try:
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+            probe.connect(("192.0.2.1", 9))  # TEST-NET-1, RFC 5737
+            return str(probe.getsockname()[0])
+    except OSError:
+        return None

@@ -5,7 +5,6 @@ Nothing here is ever waited for by a request, unless a budget was configured.
 """
 
 import asyncio
-import socket
 from collections.abc import Awaitable, Callable
 
 from pool.ids import new_id
@@ -17,6 +16,7 @@ from pool.search import Found, GiveUp, Search
 from proxy import network, spending
 from proxy.archiving import archiving_of
 from proxy.daemon import Daemon
+from proxy.network import local_address
 from proxy.notify import ALIVE, notify, watchdog_ms
 from proxy.recall import Recall
 from proxy.worker import Worker
@@ -290,13 +290,3 @@ class Upkeep:
         daemon.upstream.drop_idle()
         for note in daemon.routes.disturbed(daemon.clock.wall_ms(), gap_ms):
             daemon.note(Note(note.name, {"what": what, "gap_ms": gap_ms, **note.facts}))
-
-
-def local_address() -> str | None:
-    """The address this machine would use towards the internet; nothing is sent to learn it."""
-    try:
-        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
-            probe.connect(("192.0.2.1", 9))  # TEST-NET-1, RFC 5737
-            return str(probe.getsockname()[0])
-    except OSError:
-        return None

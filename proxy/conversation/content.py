@@ -12,6 +12,8 @@ from proxy.conversation.transcript import MAX_MESSAGES, Transcript
 COUNTED: Final = 3
 FIRST: Final = 4  # messages among which a summary or a quoted opener is looked for
 _SYSTEM_END = 1024  # characters
+_NOTHING: Final[list[Any]] = []  # for all that were dropped: never changed
+_EMPTY: Final[dict[str, Any]] = {}
 LISTS: Final = ("messages", "input")  # what the APIs call the conversation
 
 
@@ -161,7 +163,7 @@ class Content:
 
     def drop(self) -> None:
         """It was decided: let go of everything that can be read."""
-        self._messages = self._first = []
-        self._document = {}
+        self._messages = self._first = _NOTHING
+        self._document = _EMPTY
         self._system = None
         self._data = self._known = self._prefixes = self._transcript = None

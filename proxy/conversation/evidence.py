@@ -10,7 +10,7 @@ from typing import Final
 from config.settings import Settings
 from proxy.conversation import history, likeness
 from proxy.conversation.answer import Answer
-from proxy.conversation.asked import NEW, Asked, Decision
+from proxy.conversation.asked import NEW, Asked, Decision, Step
 from proxy.conversation.body import BodyFacts
 from proxy.conversation.hashing import ASSISTANT, Hasher, combine
 from proxy.conversation.index import Index
@@ -22,6 +22,8 @@ from proxy.conversation.prefixes import Prefixes
 from proxy.conversation.quoting import OPENER_READ
 from proxy.conversation.transcript import entry_of, extended, marks_of, shared
 
+_UNKNOWN: Final[Step] = (NEW, "nothing of it is known", None)
+_NOTHING_KNOWN: Final = (_UNKNOWN,)
 _NO_IDS: Final[list[int]] = []  # never changed
 _ASIDES = 7  # side calls of a line before the latest one that are told apart
 ASIDE_READ = 8192  # characters of a side call that came before its conversation, in memory only
@@ -80,8 +82,7 @@ class Evidence(Memory):
             if decision is not None:
                 decision.steps = asked.steps
                 return decision
-        asked.note(NEW, "nothing of it is known")
-        return Decision(NEW, steps=asked.steps)
+        return Decision(NEW, steps=(*asked.steps, _UNKNOWN) if asked.steps else _NOTHING_KNOWN)
 
     def commit(
         self, asked: Asked, decision: Decision, scope: str, label: str | None = None, *, owned: bool = False

@@ -3,12 +3,15 @@
 import secrets
 from collections import OrderedDict
 from itertools import count
+from typing import Final
 
 from config.settings import Settings
 from proxy.conversation.index import Index
 from proxy.conversation.lineage import Lineage
 
 THIN_PER_LINE = 4  # so many lines are kept in thin form for every full one
+BATCH: Final = 16  # of what is over a bound, so many go together: what is done in a row costs half
+BATCHES: Final = 32  # but no more than one in so many of all that are kept
 _STEPS = 64  # lines in flight that are passed over, of one request's tidying
 
 
@@ -40,6 +43,7 @@ class Memory:
         """Take the limits of new settings."""
         self.max_count = settings.conversation.max_count
         self.ttl_ms = settings.conversation.idle_ttl_ms
+        self._batch = min(BATCH, self.max_count // BATCHES)
         self._look_at = 0
 
     def lines_of(self, scope: str, label: str) -> list[Lineage]:
@@ -105,19 +109,21 @@ class Memory:
         self._look_at = min(oldest, default=now) + self.ttl_ms
 
     def _shrink(self) -> None:
-        """Keep within the bounds: first the longest unused lines get thin, then they are forgotten."""
+        """Keep within the bounds: first the longest unused lines get thin, then they are forgotten, a few at a time."""
         full, thin = self._full, self._thin
-        for _ in range(min(_STEPS, len(full))):
-            if len(full) <= self.max_count:
-                break
-            line, _ = full.popitem(last=False)
-            if line.in_flight:
-                full[line] = None
-                continue
-            self._scopes[line.scope].thin(line)
-            thin[line] = None
-        while len(thin) > THIN_PER_LINE * self.max_count:
-            self._forget(thin.popitem(last=False)[0])
+        if len(full) > self.max_count:
+            for _ in range(min(_STEPS, len(full))):
+                if len(full) <= self.max_count - self._batch:
+                    break
+                line, _ = full.popitem(last=False)
+                if line.in_flight:
+                    full[line] = None
+                    continue
+                self._scopes[line.scope].thin(line)
+                thin[line] = None
+        if len(full) + len(thin) > self.most:
+            while thin and len(full) + len(thin) > self.most - self._batch:
+                self._forget(thin.popitem(last=False)[0])
 
     def _forget(self, line: Lineage) -> None:
         index = self._scopes[line.scope]

@@ -17,6 +17,7 @@ from proxy.conversation.body import BodyFacts
 from proxy.conversation.evidence import Evidence, Track
 from proxy.conversation.ids import NEW, Reading
 from proxy.conversation.labels import TELLING_LENGTH, identity, identity_of, is_label, label_of, new_label
+from proxy.conversation.memory import BATCH, BATCHES
 from proxy.conversation.naturals import Naturals, digest_of, mint, shape_of
 from proxy.conversation.precedence import OURS, PRECEDENCE, Kind, Where
 from proxy.conversation.prefixes import Prefixes
@@ -247,13 +248,16 @@ class Registry:
         return None
 
     def _forget(self, now: int) -> None:
-        """Drop what was idle for too long, and of the rest what is over the bound."""
-        idle = self._idle
+        """Drop what was idle for too long, and of the rest what is over the bound, a few at a time."""
+        idle, known = self._idle, self._all
+        most = self._max_count
+        if len(known) > most:
+            most -= min(BATCH, most // BATCHES)
         while idle:
-            oldest = next(iter(idle.values()))
-            if len(self._all) <= self._max_count and now - oldest.last_seen_at < self._idle_ttl_ms:
+            label, oldest = next(iter(idle.items()))
+            if len(known) <= most and now - oldest.last_seen_at < self._idle_ttl_ms:
                 break
-            del idle[oldest.label], self._all[oldest.label]
+            del idle[label], known[label]
             if not oldest.natural.minted:
                 self._naturals.release(oldest.natural)
 
