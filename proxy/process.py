@@ -12,17 +12,14 @@ from proxy.daemon import Daemon
 
 _FILES_QUIET_S = 60.0
 _NO_FILES = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM})
-_STARTING_SWITCH_S = 0.0005
-_USUAL_SWITCH_S = 0.005  # Python's own
 _NEW_OBJECTS = 50_000  # between two looks for cycles; Python's own 700 takes a sixth of a busy daemon's time
-_SWITCH_S = (
-    0.0005  # after which a thread that computes hands over the interpreter; Python's own 5 ms are an event's delay
-)
+_SWITCH_S = 0.0005  # Python's own 5 ms would be an event's delay
 _LATER = (
     "config.layers",  # settings that are read again may come from several places
     "tomllib",
     "difflib",  # and be refused with the name that is nearest
     "encodings.idna",  # what a host name is encoded with, at the first connection
+    "portalocker",
     "proxy.pages",
     "proxy.control.routes",
     "proxy.insight.exposition",
@@ -54,9 +51,9 @@ def load_the_rest() -> None:
             importlib.import_module(name)
 
 
-def share_the_start() -> None:
-    """Until ``started``: what other threads load and read holds up the loop for half a millisecond, not 5."""
-    sys.setswitchinterval(_STARTING_SWITCH_S)
+def hurry_the_loop() -> None:
+    """Let the event loop have the interpreter's lock soon while another thread loads, reads or writes."""
+    sys.setswitchinterval(_SWITCH_S)
 
 
 def started() -> None:
@@ -64,11 +61,5 @@ def started() -> None:
 
     Loading left 60 objects in cycles, of 70,000; to look for them would hold up the loop for a tenth of a second.
     """
-    sys.setswitchinterval(_USUAL_SWITCH_S)
     gc.freeze()
     gc.set_threshold(_NEW_OBJECTS, 20, 20)
-
-
-def hurry_the_loop() -> None:
-    """Let the event loop have the interpreter's lock soon where one of the threads that write is at work."""
-    sys.setswitchinterval(_SWITCH_S)

@@ -27,7 +27,7 @@ from proxy.edge import Edge
 from proxy.insight.redact import Redactor, secrets_in
 from proxy.logs import log
 from proxy.notify import READY, STOPPING, notify, reloading
-from proxy.process import hurry_the_loop, load_the_rest, loop_trouble, share_the_start, started
+from proxy.process import hurry_the_loop, load_the_rest, loop_trouble, started
 from proxy.sockets import NotListeningError, listening, raise_file_limit, url_of
 from proxy.upkeep import Upkeep
 
@@ -48,7 +48,7 @@ _WARM_AFTER_S = 0.5
 def run(loaded: Loaded, *, control: LoadControl, reload: Callable[[], Loaded] | None = None) -> int:
     """Serve until a signal says stop."""
     settings = loaded.settings
-    share_the_start()
+    hurry_the_loop()
     redactor = Redactor(secrets_in(settings))
     log.configure(
         level=settings.log.level,
@@ -154,7 +154,6 @@ class Service:
     async def _accept(self, daemon: Daemon, edge: Edge) -> None:
         loop = asyncio.get_running_loop()
         if not self._embedded:
-            hurry_the_loop()
             loop.set_exception_handler(lambda loop, context: loop_trouble(daemon, loop, context))
         for sock in self._sockets:
             # asyncio tries to accept as often as the backlog is long, with a traceback each when no file is left.

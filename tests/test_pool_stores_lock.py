@@ -8,6 +8,7 @@ import sys
 import threading
 from time import perf_counter
 
+import portalocker
 import pytest
 
 from pool.stores import lock
@@ -55,19 +56,6 @@ def test_a_lock_that_is_let_go_in_time_is_taken(tmp_path):
     thread.join()
 
 
-def test_it_is_the_lock_that_portalocker_takes(tmp_path):
-    portalocker = pytest.importorskip("portalocker")
-    path = tmp_path / "state.json"
-    with (
-        portalocker.Lock(tmp_path / "state.json.guard", timeout=1),
-        pytest.raises(Trouble, match="is locked by another"),
-    ):
-        with exclusive(path, 50):
-            pass
-    with exclusive(path, 1000), pytest.raises(portalocker.AlreadyLocked):
-        portalocker.Lock(tmp_path / "state.json.guard", timeout=0.05).acquire()
-
-
 def test_the_sidecar_stays_and_is_private(tmp_path):
     with exclusive(tmp_path / "state.json", 100):
         pass
@@ -109,7 +97,7 @@ def test_a_lock_call_that_fails_is_told_in_words(tmp_path, monkeypatch, number, 
     def fails(*_):
         raise OSError(number, os.strerror(number))
 
-    monkeypatch.setattr(lock.fcntl, "flock", fails)
+    monkeypatch.setattr(portalocker.portalocker, "LOCKER", fails)
     with pytest.raises(Trouble, match=words), exclusive(tmp_path / "state.json", 100):
         pass
 

@@ -101,7 +101,7 @@ def test_a_hundred_thousand_one_shot_sessions_leave_bounded_memory_and_the_activ
     after, _ = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     churn(20_000, 80_000)
-    assert len(known) == 500
+    assert 450 < len(known) <= 500
     assert after - before < 500_000
     assert first.turns == 251
     assert first.natural.value == SES

@@ -1,14 +1,11 @@
 """What every section of the settings is: frozen, closed to unknown keys, silent about values in its errors."""
 
-import sys
-from types import ModuleType
+import os
+
+# pydantic would look through all installed distributions for plugins of its own, and none is for us.
+os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
 
 from pydantic import BaseModel, ConfigDict
-
-# pydantic would look through all installed distributions for plugins of its own: 40 ms of a start, and none is for us.
-_plugins = ModuleType("pydantic.plugin._loader")
-_plugins.get_plugins = tuple  # type: ignore[attr-defined]
-sys.modules.setdefault(_plugins.__name__, _plugins)
 
 
 class Section(BaseModel):

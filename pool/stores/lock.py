@@ -1,25 +1,21 @@
 """The lock that processes share: on a sidecar beside the file, because the file itself is replaced.
 
-It is portalocker's lock: flock(2), taken here without the package, which looks at every installed distribution when it
-is imported; the package itself where there is no flock. The sidecar is never unlinked: whoever waits for the old one
-would hold a lock on nothing. Kernel locks go with their process, so a killed one leaves nothing to clean up.
+The sidecar is never unlinked: whoever waits for the old one would hold a lock on nothing. Kernel locks go with
+their process, so a killed one leaves nothing to clean up.
 """
 
 import contextlib
 import errno
 import os
-import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from pool.stores.trouble import Trouble, because
 
-if sys.platform == "win32":
+if TYPE_CHECKING:
     import portalocker
-else:
-    import fcntl
+    from portalocker.exceptions import LockException
 
 CHECK_SECONDS: Final = 0.02
 TRIES: Final = 5  # when the sidecar is taken from under us
@@ -33,64 +29,48 @@ def exclusive(path: Path, wait_ms: int) -> Iterator[None]:
     Raises:
         Trouble: it is held by another for over ``wait_ms``, cannot be made, or the file system has no locks.
     """
+    import portalocker  # noqa: PLC0415 - on the thread that needs it, beside the rest of the start
+
     guard = path.with_name(path.name + ".guard")
     for _ in range(TRIES):
-        descriptor = _acquire(guard, path, wait_ms)
-        if _is_still_there(descriptor, guard):
+        lock = portalocker.Lock(
+            guard, mode="a", timeout=wait_ms / 1000, check_interval=CHECK_SECONDS, opener=_open_private
+        )
+        handle = _acquire(lock, path, wait_ms)
+        if _is_still_there(handle.fileno(), guard):
             break
-        os.close(descriptor)
+        lock.release()
     else:
         raise Trouble(f"{guard} keeps being replaced, so {path} cannot be locked")
     try:
         yield
     finally:
-        os.close(descriptor)  # the lock goes with it
+        lock.release()
 
 
-def _acquire(guard: Path, path: Path, wait_ms: int) -> int:
-    """The sidecar, open and locked."""
+def _acquire(lock: "portalocker.Lock", path: Path, wait_ms: int) -> "portalocker.types.IO":
+    from portalocker.exceptions import AlreadyLocked, LockException  # noqa: PLC0415
+
     try:
-        descriptor = _open_private(guard)
+        return lock.acquire()
+    except AlreadyLocked:
+        raise Trouble(f"{path} is locked by another process for over {wait_ms} ms") from None
+    except LockException as error:
+        raise Trouble(f"{path} cannot be locked: {_reason(error)}") from None
     except OSError as error:
         raise Trouble(f"{path} cannot be locked: {because(error)}") from None
-    try:
-        for _ in range(1 + int(wait_ms / 1000 / CHECK_SECONDS)):
-            if _locked(descriptor):
-                return descriptor
-            time.sleep(CHECK_SECONDS)
-        raise Trouble(f"{path} is locked by another process for over {wait_ms} ms")
-    except OSError as error:
-        os.close(descriptor)
-        raise Trouble(f"{path} cannot be locked: {_reason(error)}") from None
-    except Trouble:
-        os.close(descriptor)
-        raise
 
 
-def _locked(descriptor: int) -> bool:
-    """Take the lock, unless another has it."""
-    if sys.platform == "win32":
-        flags = portalocker.LockFlags.EXCLUSIVE | portalocker.LockFlags.NON_BLOCKING
-        try:
-            portalocker.lock(descriptor, flags)
-        except portalocker.AlreadyLocked:
-            return False
-        except portalocker.LockException as error:
-            raise OSError(errno.ENOLCK, str(error)) from None
-    else:
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            return False
-    return True
+def _reason(error: "LockException") -> str:
+    cause = error.__cause__ or (error.args[0] if error.args else None)
+    if isinstance(cause, OSError):
+        lockless = cause.errno in LOCKLESS
+        return f"its file system has no locks ({because(cause)})" if lockless else because(cause)
+    return str(error)
 
 
-def _reason(error: OSError) -> str:
-    return f"its file system has no locks ({because(error)})" if error.errno in LOCKLESS else because(error)
-
-
-def _open_private(guard: Path) -> int:
-    return os.open(guard, os.O_RDWR | os.O_CREAT | os.O_APPEND | getattr(os, "O_CLOEXEC", 0), 0o600)
+def _open_private(path: str, flags: int) -> int:
+    return os.open(path, flags | getattr(os, "O_CLOEXEC", 0), 0o600)
 
 
 def _is_still_there(descriptor: int, guard: Path) -> bool:
