@@ -3,6 +3,7 @@
     make bench                    the tables; ARGS=--markdown for a document
     make bench ARGS=--check       is the CPU time per request and per event still what was committed, of aiohttp's?
     make bench ARGS=--commit      commit what it is now
+    make bench ARGS=--parts       what telling conversations apart, ids, answers and bookkeeping cost, each alone
 
 Ratios within one run are what to compare. docs/performance.md says what each figure means.
 """
@@ -12,7 +13,7 @@ import sys
 
 import uvloop
 
-from tests.bench import check
+from tests.bench import check, parts
 from tests.bench.load import Wrong
 from tests.bench.processes import on_core
 from tests.bench.rounds import Patience, Results, rounds
@@ -26,7 +27,8 @@ def _arguments() -> argparse.Namespace:
     what = parser.add_mutually_exclusive_group()
     what.add_argument("--check", action="store_true", help="compare with the committed ratios; 1 when one is over")
     what.add_argument("--commit", action="store_true", help="write the ratios of now")
-    what.add_argument("--markdown", action="store_true", help="print the tables in Markdown")
+    what.add_argument("--parts", action="store_true", help="measure the parts of a request's way, each alone")
+    parser.add_argument("--markdown", action="store_true", help="print the tables in Markdown")
     parser.add_argument("--rounds", type=int, default=3, help="of the tables (3)")
     parser.add_argument("--noisy", action="store_true", help="check or commit however busy the machine is")
     return parser.parse_args()
@@ -41,6 +43,9 @@ def _show(number: int, *, markdown: bool) -> int:
 
 def main() -> int:
     asked = _arguments()
+    if asked.parts:
+        parts.show(markdown=asked.markdown)
+        return 0
     if not sys.platform.startswith("linux"):
         print("bench: not measured: it reads /proc, which only Linux has")
         return 0
