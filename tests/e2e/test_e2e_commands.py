@@ -6,7 +6,6 @@ import json
 import os
 import re
 import signal
-import time
 from pathlib import Path
 
 from prometheus_client.parser import text_string_to_metric_families
@@ -128,20 +127,24 @@ async def test_events_shows_requests_and_decisions_and_follows_new_ones(tmp_path
             "--follow",
             "--json",
             "--since",
-            "0s",
+            "1h",
             env=environment(tmp_path, STATE_DIRECTORY=str(tmp_path / "kept"), PYTHONUNBUFFERED="1"),
             stdout=asyncio.subprocess.PIPE,
         )
         assert process.stdout is not None
+
+        async def next_request() -> dict:
+            while True:
+                line = json.loads(await process.stdout.readline())
+                if line["event"] == "request":
+                    return line
+
         try:
-            await asyncio.sleep(2)
-            asked_at = time.time() * 1000
+            async with asyncio.timeout(30):  # it has begun when it told what was there already
+                last = [await next_request() for _ in range(3)][-1]
             await daemon.say("first-conversation")
             async with asyncio.timeout(5):
-                while True:
-                    line = json.loads(await process.stdout.readline())
-                    if line["event"] == "request" and line["at"] >= asked_at:
-                        break
+                assert (await next_request())["request"] == last["request"] + 1
         finally:
             process.send_signal(signal.SIGINT)
             await asyncio.wait_for(process.communicate(), 10)
