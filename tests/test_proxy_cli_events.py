@@ -42,7 +42,8 @@ def test_every_file_is_read_in_order_and_json_lines_come_as_stored(path, capsys)
 
 def test_since_leaves_out_what_was_before(path, capsys):
     """By age or by time."""
-    write(path, {"at": NOW - 3_600_000, "number": 1}, {"at": NOW - 1000, "number": 2})
+    now = int(time.time() * 1000)
+    write(path, {"at": now - 3_600_000, "number": 1}, {"at": now - 1000, "number": 2})
     assert run(["events", "--json", "--since", "10m"]) == 0
     assert [json.loads(line)["number"] for line in capsys.readouterr().out.splitlines()] == [2]
 

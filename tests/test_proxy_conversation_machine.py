@@ -162,3 +162,25 @@ def test_an_original_never_rejoins_a_conversation_whose_fork_goes_on_from_a_summ
     state.end(pair=state.compact(chat=original), answer=ANSWERS[0], own=False)
     state.compact(chat=state.end(pair=going, answer=ANSWERS[0], own=False))
     state.nobody_shares_a_label_after_both_went_on()
+
+
+def test_what_is_asked_word_for_word_joins_no_conversation_that_has_gone_on_from_there():
+    """A short question, a short answer and the words of a template prove nothing; the copies took its own line."""
+    state = Conversations()
+
+    def ended(pair):
+        return state.end(pair=pair, answer=ANSWERS[0], own=False)
+
+    first = ended(state.compact(chat=ended(state.begin(opener=OPENERS[0]))))
+    fork = state.fork(chat=first)
+    state.compact(chat=state.take_turns_with_a_copy(chat=first, turns=2))
+    waiting, other = state.begin(opener=OPENERS[0]), state.begin(opener=OPENERS[0])
+    forked = ended(fork)
+    state.take_turns_with_a_copy(chat=first, turns=2)
+    copy, late = ended(other), ended(waiting)
+    ended(state.compact(chat=forked))
+    for _ in range(4):
+        copy = state.take_turns_with_a_copy(chat=copy, turns=2)
+    state.compact(chat=copy)
+    state.compact(chat=late)
+    state.nobody_shares_a_label_after_both_went_on()

@@ -12,7 +12,8 @@ AWAY = b"http://portal.hotel.example/login?to=http%3A%2F%2Fopencode.ai"
 
 def head(status: int, kind: bytes | None = b"text/html; charset=utf-8", location: bytes | None = None) -> ResponseHead:
     kinds = [b"Content-Type: " + kind] if kind is not None else []
-    return ResponseHead(status, b"", "1.1", [*kinds, *([b"Location: " + location] if location is not None else [])])
+    lines = [*kinds, *([b"Location: " + location] if location is not None else [])]
+    return ResponseHead(status, b"", lines, keep_alive=True)
 
 
 @pytest.mark.parametrize(

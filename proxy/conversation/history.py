@@ -62,6 +62,8 @@ def _continued(index: Index, asked: Asked) -> Decision | None:
             continue
         for line in lines:
             if line.request == points[upto - 1] and (upto > line.first or not asked.marks.isdisjoint(line.latest)):
+                if upto == count and index.current.get(line.label) is not line:
+                    continue  # its conversation has gone on elsewhere: nobody regenerates this
                 if upto == count and _others(index, asked, line, upto):
                     break  # the next turn of another conversation that was the same so far
                 return _parts(index, line, asked, ANSWER, f"repeats its {upto} messages", grows=True)
@@ -149,7 +151,7 @@ def _by_marks(index: Index, asked: Asked) -> Decision | None:
         hits += bool(lines)
         if hits == _HITS:
             break
-    lines = [line for line, weight in found.items() if weight > 1 or _share(line, asked) > line.first]
+    lines = [line for line, weight in found.items() if weight > 1 or _shown(index, line, asked)]
     if not lines:
         if found:
             asked.note(ANSWER, f"one short answer is {len(found)} conversations', which proves nothing")
@@ -164,6 +166,11 @@ def _by_marks(index: Index, asked: Asked) -> Decision | None:
     for line in lines[1:4]:
         asked.note(ANSWER, "relayed fewer of its answers", line)
     return _judged(index, lines[0], asked, ANSWER, f"relayed {_echoes(lines[0], asked)} of its answers")
+
+
+def _shown(index: Index, line: Lineage, asked: Asked) -> bool:
+    """Does the beginning show what one short answer does not? Not where the line's conversation went on elsewhere."""
+    return _share(line, asked) > line.first and index.current.get(line.label) is line
 
 
 def _judged(index: Index, line: Lineage, asked: Asked, rule: str, found: str) -> Decision:
