@@ -99,7 +99,7 @@ def on(wish: Wish, binding: Binding, now: int, budget_ms: float = 0.0) -> Start:
 
 
 def _begin(parts: Parts, wish: Wish, policy: Policy, now: int) -> Start:
-    inherited = None if wish.natural.minted else inherit(parts, wish, now)
+    inherited = inherit(parts, wish, now)
     if inherited is not None:
         return on(wish, inherited, now)
     parts.refill.demanded(parts.stock_for(wish), now)
@@ -196,12 +196,10 @@ def _unmoved(parts: Parts, wish: Wish, lane: Lane, policy: Policy, now: int) -> 
 
 def _budget(parts: Parts, wish: Wish, policy: Policy, now: int, *, first: bool) -> float:
     """How long this request may look for a fast id before it is sent."""
-    pool = parts.settings.pool
-    if not (pool.startup_budget_ms or pool.request_budget_ms or parts.searching):
-        return 0.0  # as it comes: nobody waits
     key = wish.key
     if parts.searching.get(key, 0) > now:
         return float(parts.searching[key] - now)
+    pool = parts.settings.pool
     budget = pool.startup_budget_ms if first else pool.request_budget_ms
     if policy.paced and first:
         budget = max(budget, pool.request_budget_ms)  # a round precedes the first turn

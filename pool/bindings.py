@@ -10,12 +10,12 @@ from itertools import islice
 from typing import Final
 
 from config.settings import Settings
+from pool.eviction import batch
 from pool.ids import DIGEST_PREFIX, id_digest
 from pool.model import Binding, Natural, Source
 from pool.outbox import Outbox
 
 RETIRED_KEPT: Final = 4096
-BATCH: Final = 16  # one-turn naturals over their bound that go together: what is done in a row costs half
 
 
 def stored_id(natural: Natural) -> str:
@@ -119,7 +119,7 @@ class Bindings:
         self._brief[binding.key] = None
         most = self._settings.conversation.max_count
         if len(self._brief) > most:
-            for key in list(islice(self._brief, 1 + min(BATCH, most // 32))):
+            for key in list(islice(self._brief, 1 + batch(most))):
                 self._drop(key)
         return []
 

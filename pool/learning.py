@@ -13,8 +13,8 @@ BYTES_PER_TOKEN: Final = 4  # of a request whose uncached input is unknown
 CANARY_MS: Final = 3_600_000  # without other evidence for so long, one probe looks whether it is still balanced
 ANSWERED: Final = frozenset({ProbeKind.FAST, ProbeKind.SLOW, ProbeKind.MISMATCH})
 WRITE_MS: Final = 300_000  # what is known is written at most this often,
-FUTURE_MS: Final = 60_000  # a stamp this far ahead is a clock's fault, not another process's
 CHANGE_MS: Final = 5_000  # and this often when it is not what the store says
+FUTURE_MS: Final = 60_000  # a stamp this far ahead is a clock's fault, not another process's
 
 
 def learn_turn(parts: Parts, start: Start, outcome: Outcome, policy: Policy, now: int) -> list[Note]:

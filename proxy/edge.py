@@ -10,7 +10,6 @@ from proxy.daemon import Daemon
 from proxy.entry import Entrance, Entry
 from proxy.errors import BadRequest, ProxyError, Stopping
 from proxy.exchange import Exchange
-from proxy.guard import allow_origin
 from proxy.incoming import Incoming
 from proxy.ours import error_answer, preflight_answer
 from proxy.relay import FAILED, Relay
@@ -113,8 +112,8 @@ class Edge:
         keep = keep and not self.daemon.stopping and not isinstance(error, BadRequest)
         self.daemon.refused(error)
         method = entry.head.method if entry is not None else b""
-        extra = allow_origin(entry.origin) if entry is not None else ()
-        client.write(error_answer(error, method, extra, close=not keep))
+        allowed = entry.allowed if entry is not None else b""
+        client.write(error_answer(error, method, allowed, close=not keep))
         return keep
 
     def expire(self) -> None:

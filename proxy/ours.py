@@ -1,12 +1,9 @@
 """What ocpool itself says to a client of the relay: errors, preflights, and the fields it adds to an answer."""
 
-from collections.abc import Sequence
-
 from proxy.daemon import Daemon
 from proxy.entry import Entry
 from proxy.errors import ProxyError
 from proxy.exchange import Exchange
-from proxy.wire.head import Field, field_line
 
 _CORS_METHODS = b"GET, POST, OPTIONS"
 _REASONS = {
@@ -24,14 +21,14 @@ _REASONS = {
 }
 
 
-def error_answer(error: ProxyError, method: bytes, extra: Sequence[Field] = (), *, close: bool) -> bytes:
-    """An error of ours."""
+def error_answer(error: ProxyError, method: bytes, allowed: bytes = b"", *, close: bool) -> bytes:
+    """An error of ours; ``allowed`` are fields as they stand in a head."""
     body = error.body()
     lines = [
         b"HTTP/1.1 %d %b\r\nContent-Type: application/json\r\nContent-Length: %d\r\n"
-        % (error.status, _REASONS.get(error.status, b"Error"), len(body))
+        % (error.status, _REASONS.get(error.status, b"Error"), len(body)),
+        allowed,
     ]
-    lines += [field_line(*field) for field in extra]
     if error.status == 426:
         lines.append(b"Upgrade: HTTP/1.1\r\n")
     if close:

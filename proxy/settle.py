@@ -167,8 +167,7 @@ def settle(daemon: Daemon, exchange: Exchange, ended_ms: float, now: int) -> Non
             observe(daemon, exchange, ended_ms, now)
             if exchange.rewrote or exchange.bypassed:
                 _way_out(daemon, exchange, now)
-        if exchange.error is not None or daemon.problems:
-            network.note(daemon, exchange)
+        network.note(daemon, exchange)
         daemon.counting.request(exchange, ended_ms)
         spending.note(daemon.usage, exchange)
         daemon.events.emit_later("request", now, partial(facts_of, exchange, ended_ms))

@@ -13,11 +13,11 @@ from proxy.answers.coded import Coded
 from proxy.answers.codings import coding_of
 from proxy.answers.events import semantic
 from proxy.answers.stream import StreamReader
-from proxy.answers.usage import KINDS, Usage, normalised
+from proxy.answers.usage import Usage, normalised
 from proxy.conversation.answer import Answer
 from proxy.wire.head import ResponseHead
 
-__all__ = ["KINDS", "Tap", "semantic", "tap_for", "tokens"]
+__all__ = ["Tap", "semantic", "tap_for", "tokens"]
 
 FIELDS = frozenset((b"content-type", b"content-encoding"))  # what of a head says how to read its body
 

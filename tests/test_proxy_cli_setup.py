@@ -25,15 +25,6 @@ NAMES = {
 SNIPPETS = [pytest.param(c, s, id=f"{c.name}-{n}") for c in CLIENTS.values() for n, s in enumerate(c.snippets)]
 
 
-@pytest.fixture
-def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    for name in [name for name in os.environ if "OCPOOL" in name]:
-        monkeypatch.delenv(name)
-    monkeypatch.setenv("STATE_DIRECTORY", str(tmp_path))
-    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
-    return tmp_path
-
-
 def shown(capsys: pytest.CaptureFixture[str], *arguments: str) -> dict[str, object]:
     assert run(["setup", *arguments, "--json"]) == 0
     return json.loads(capsys.readouterr().out)
@@ -79,14 +70,14 @@ def test_what_was_not_run_says_so_with_its_date():
     assert all("run: " in line or "from documentation, 2026-11-30" in line for line in lines[1:])
 
 
-def test_without_a_client_the_clients_are_listed(place: Path, capsys):
+def test_without_a_client_the_clients_are_listed(settled_here: Path, capsys):
     assert [row["name"] for row in shown(capsys)] == list(CLIENTS)
     assert run(["setup"]) == 0
     assert "claude-code-router" in capsys.readouterr().out
 
 
-def test_the_running_daemons_address_is_filled_in(place: Path, capsys):
-    announce(place, Running("http://127.0.0.1:9123", os.getpid(), "1", 1))
+def test_the_running_daemons_address_is_filled_in(settled_here: Path, capsys):
+    announce(settled_here, Running("http://127.0.0.1:9123", os.getpid(), "1", 1))
     got = shown(capsys, "opencode")
     assert (
         json.loads(got["snippets"][0]["text"])["provider"]["opencode-go"]["options"]["baseURL"]
@@ -106,18 +97,20 @@ def test_the_running_daemons_address_is_filled_in(place: Path, capsys):
         (("--set", "listen.host=::1", "--set", "listen.port=9000"), "http://[::1]:9000"),
     ],
 )
-def test_the_address_comes_from_the_url_or_the_settings(place: Path, capsys, arguments: tuple[str, ...], address: str):
+def test_the_address_comes_from_the_url_or_the_settings(
+    settled_here: Path, capsys, arguments: tuple[str, ...], address: str
+):
     assert shown(capsys, "curl", *arguments)["address"] == address
 
 
-def test_the_snippet_alone_goes_to_stdout(place: Path, capsys):
+def test_the_snippet_alone_goes_to_stdout(settled_here: Path, capsys):
     assert run(["setup", "zed"]) == 0
     said = capsys.readouterr()
     json.loads(said.out)
     assert "from documentation" in said.err
 
 
-def test_an_unknown_client_names_the_nearest(place: Path, capsys):
+def test_an_unknown_client_names_the_nearest(settled_here: Path, capsys):
     assert run(["setup", "opncode"]) == 2
     assert "Did you mean opencode?" in capsys.readouterr().err
 

@@ -93,10 +93,10 @@ def known(place: Bench, *, wanted: bool) -> dict[str, object] | None:
     except Trouble:
         return None
     belief = beliefs.get(ModelKey(place.target.provider, place.target.model))
-    age_ms = place.clock.wall_ms() - belief.at if belief is not None else 0
-    if belief is None or not belief.holds(place.clock.wall_ms()):
+    now = place.clock.wall_ms()
+    if belief is None or not belief.holds(now):
         return None
-    return {"routing": belief.regime.value, "compared": belief.compared, "age_ms": age_ms}
+    return {"routing": belief.regime.value, "compared": belief.compared, "age_ms": now - belief.at}
 
 
 def _said(learned: dict[str, object]) -> str:

@@ -23,7 +23,6 @@ from proxy.conversation.quoting import OPENER_READ
 from proxy.conversation.transcript import entry_of, extended, marks_of, shared
 
 _UNKNOWN: Final[Step] = (NEW, "nothing of it is known", None)
-_NOTHING_KNOWN: Final = (_UNKNOWN,)
 _NO_IDS: Final[list[int]] = []  # never changed
 _ASIDES = 7  # side calls of a line before the latest one that are told apart
 ASIDE_READ = 8192  # characters of a side call that came before its conversation, in memory only
@@ -82,7 +81,7 @@ class Evidence(Memory):
             if decision is not None:
                 decision.steps = asked.steps
                 return decision
-        return Decision(NEW, steps=(*asked.steps, _UNKNOWN) if asked.steps else _NOTHING_KNOWN)
+        return Decision(NEW, steps=(*asked.steps, _UNKNOWN))
 
     def commit(
         self, asked: Asked, decision: Decision, scope: str, label: str | None = None, *, owned: bool = False

@@ -8,9 +8,9 @@ import hmac
 import os
 import re
 from functools import lru_cache
-from hashlib import blake2b
 
 from proxy.conversation.ids import Reading
+from proxy.conversation.mac import mac
 from proxy.conversation.precedence import NAME, OURS
 
 _LABEL = re.compile(r"[0-9a-f]{16}")
@@ -56,13 +56,4 @@ def is_label(secret: bytes, scope: str, text: str) -> bool:
 
 
 def _proof(secret: bytes, scope: str, core: str) -> str:
-    proof = _prover(secret, scope).copy()
-    proof.update(core.encode())
-    return proof.hexdigest()[: 16 - _CORE]
-
-
-@lru_cache(maxsize=256)
-def _prover(secret: bytes, scope: str) -> blake2b:
-    """Keyed BLAKE2 is a MAC as it is (RFC 7693). Made with every new conversation: what they share is hashed once."""
-    key = secret if len(secret) <= blake2b.MAX_KEY_SIZE else blake2b(secret).digest()
-    return blake2b(f"proof\0{scope}\0".encode(), key=key, digest_size=8)
+    return mac(secret, f"proof\0{scope}", core, 8).hex()[: 16 - _CORE]

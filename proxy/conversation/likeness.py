@@ -75,14 +75,10 @@ def by_quote(index: Index, asked: Asked) -> Decision | None:
 def _quotable(index: Index, asked: Asked) -> dict[Lineage, None]:
     """The lines of whose words a text has some, in another manner than they were said in."""
     found: dict[Lineage, None] = {}
-    text, tools, stream = asked.text, asked.facts.tools, asked.facts.stream
     for quote, lines in asked.quoted(index.quotable()):
-        if text.find(quote) >= _INSTRUCTION:
-            found.update(dict.fromkeys(lines))
-            continue
-        longer = not stream and len(text) > len(quote) and len(quote) < OPENER
+        at = asked.text.find(quote)
         for line in lines:  # many conversations begin alike
-            if line.tools > tools or quote in line.snippets or (longer and line.stream):
+            if quote in line.snippets or _otherwise(quote, at, line, asked):
                 found[line] = None
     return found
 
@@ -121,11 +117,14 @@ def _quoted(line: Lineage, asked: Asked) -> int:
 def _wraps(quote: str, line: Lineage, asked: Asked) -> bool:
     """Is this quoted in another manner than it was said in?"""
     at = asked.text.find(quote)
-    if at < 0:
-        return False
-    longer = len(asked.text) > len(quote) and len(quote) < OPENER
-    fewer = line.tools and not asked.facts.tools
-    return fewer or at >= _INSTRUCTION or (longer and line.stream and not asked.facts.stream)
+    return at >= 0 and _otherwise(quote, at, line, asked)
+
+
+def _otherwise(quote: str, at: int, line: Lineage, asked: Asked) -> bool:
+    """Is what stands at this place of the text in another manner than the line's own requests?"""
+    if at >= _INSTRUCTION or (line.tools and not asked.facts.tools):
+        return True
+    return line.stream and not asked.facts.stream and len(asked.text) > len(quote) and len(quote) < OPENER
 
 
 def by_aside(index: Index, asked: Asked) -> Decision | None:

@@ -3,15 +3,13 @@
 import secrets
 from collections import OrderedDict
 from itertools import count
-from typing import Final
 
 from config.settings import Settings
+from pool.eviction import batch
 from proxy.conversation.index import Index
 from proxy.conversation.lineage import Lineage
 
 THIN_PER_LINE = 4  # so many lines are kept in thin form for every full one
-BATCH: Final = 16  # of what is over a bound, so many go together: what is done in a row costs half
-BATCHES: Final = 32  # but no more than one in so many of all that are kept
 _STEPS = 64  # lines in flight that are passed over, of one request's tidying
 
 
@@ -43,7 +41,7 @@ class Memory:
         """Take the limits of new settings."""
         self.max_count = settings.conversation.max_count
         self.ttl_ms = settings.conversation.idle_ttl_ms
-        self._batch = min(BATCH, self.max_count // BATCHES)
+        self._batch = batch(self.max_count)
         self._look_at = 0
 
     def lines_of(self, scope: str, label: str) -> list[Lineage]:

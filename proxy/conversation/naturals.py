@@ -7,12 +7,12 @@ with that value; any other gets a minted id. Minted ids are derived, so they are
 import re
 from collections import OrderedDict
 from collections.abc import Callable
-from functools import lru_cache
-from hashlib import blake2b
 
 from pool.ids import BASE62
 from pool.model import Natural, Shape
+from proxy.conversation.mac import mac
 
+_SIZE = 32
 _SES = re.compile(r"ses_[0-9a-f]{12}[0-9A-Za-z]{14}")
 
 
@@ -26,14 +26,14 @@ def shape_of(*values: str | None) -> Shape:
 
 def digest_of(secret: bytes, value: str) -> str:
     """16 hex that may be written down in place of a client's value."""
-    return _mac(secret, b"value\0", value).hex()[:16]
+    return mac(secret, "value", value, _SIZE).hex()[:16]
 
 
 def mint(secret: bytes, what: str, shape: Shape) -> Natural:
     """The minted id of ``what`` (a label, a scope): stable, nobody else can compute it, and it may be written down."""
     if shape is Shape.SES:
-        return Natural(_ses(_mac(secret, b"natural\0ses\0", what)), True)
-    return Natural(_uuid(_mac(secret, b"natural\0uuid\0", what)), True)
+        return Natural(_ses(mac(secret, "natural\0ses", what, _SIZE)), True)
+    return Natural(_uuid(mac(secret, "natural\0uuid", what, _SIZE)), True)
 
 
 class Naturals:
@@ -70,20 +70,6 @@ class Naturals:
         self._past[natural.digest] = label
         while len(self._past) > self.remember:
             self._past.popitem(last=False)
-
-
-def _mac(secret: bytes, kind: bytes, what: str) -> bytes:
-    """32 bytes that only the installation can compute."""
-    mac = _of_kind(secret, kind).copy()
-    mac.update(what.encode())
-    return mac.digest()
-
-
-@lru_cache(maxsize=16)
-def _of_kind(secret: bytes, kind: bytes) -> blake2b:
-    """Keyed BLAKE2 is a MAC as it is (RFC 7693), and a fast one where the key was hashed once."""
-    key = secret if len(secret) <= blake2b.MAX_KEY_SIZE else blake2b(secret).digest()
-    return blake2b(kind, key=key, digest_size=32)
 
 
 def _uuid(raw: bytes) -> str:

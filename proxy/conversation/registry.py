@@ -11,13 +11,13 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from config.settings import Settings
+from pool.eviction import batch
 from pool.model import Natural, Note, Shape
 from proxy.conversation.answer import Answer
 from proxy.conversation.body import BodyFacts
 from proxy.conversation.evidence import Evidence, Track
 from proxy.conversation.ids import NEW, Reading
 from proxy.conversation.labels import TELLING_LENGTH, identity, identity_of, is_label, label_of, new_label
-from proxy.conversation.memory import BATCH, BATCHES
 from proxy.conversation.naturals import Naturals, digest_of, mint, shape_of
 from proxy.conversation.precedence import OURS, PRECEDENCE, Kind, Where
 from proxy.conversation.prefixes import Prefixes
@@ -252,7 +252,7 @@ class Registry:
         idle, known = self._idle, self._all
         most = self._max_count
         if len(known) > most:
-            most -= min(BATCH, most // BATCHES)
+            most -= batch(most)
         while idle:
             label, oldest = next(iter(idle.items()))
             if len(known) <= most and now - oldest.last_seen_at < self._idle_ttl_ms:

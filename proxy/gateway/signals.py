@@ -104,13 +104,12 @@ def _plain_timing(value: bytes) -> dict[bytes, float] | None:
         name = name.lstrip(b" ").lower()
         if not found or len(number) > _LONGEST_NUMBER or not name.replace(b"-", b"").isalnum():
             return None
-        if not number.isdigit() and not number.replace(b".", b"", 1).isdigit():
+        if not number.replace(b".", b"", 1).isdigit():
             return None
         duration = float(number)
         if duration > DURATION_CEILING_MS:
             return None
-        if name not in durations:
-            durations[name] = duration
+        durations.setdefault(name, duration)
     return durations
 
 

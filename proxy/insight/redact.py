@@ -24,8 +24,7 @@ _SECRET_NAMES = frozenset(
 _REQUEST_NAMES = frozenset({"log_id"})  # the gateway's own request number: support asks for it, it owns nothing
 
 _PLAIN = (bool, int, float)
-_MOST = 2**64 - 1
-_FITS = (-(2**63), _MOST)  # what JSON encoders take
+_FITS = (-(2**63), 2**64 - 1)  # what JSON encoders take
 
 _SCHEME = re.compile(r"\b(bearer|basic|digest)\s+[A-Za-z0-9._~+/=-]{6,}", re.IGNORECASE)
 _KEY = re.compile(r"\b(?:sk|pk|rk|oc_sk|gsk|xai|ghp|AIza)[-_][A-Za-z0-9_-]{12,}")
@@ -110,13 +109,11 @@ class Redactor:
         for name, value in facts.items():
             shown, how = _named(name)
             kind = type(value)
-            if kind is str and how is not _Name.SECRET:
+            if value is None or kind is bool or kind is float:
+                masked[shown] = value
+            elif kind is str and how is not _Name.SECRET:
                 known = memo.get((value, how))  # type: ignore[arg-type]
                 masked[shown] = known if known is not None else self._fact(how, value)
-            elif value is None or kind is float or kind is bool or (kind is int and -1 < value < _MOST):  # type: ignore[operator]
-                masked[shown] = value
-            elif kind is dict and how is not _Name.SECRET:
-                masked[shown] = self.facts(value)  # type: ignore[arg-type]
             else:
                 masked[shown] = self._fact(how, value)
         return masked

@@ -109,7 +109,7 @@ class Chunked:
     def feed(self, data: bytes, sink: Sink | None) -> int:
         pos = 0
         size = len(data)
-        if not self._left and not self._line and self._trailers < 0:
+        if self.between:
             whole = _SIZE_LINE.match(data)
             # Nearly always a piece is one chunk: its size line, its data, its end.
             if whole is not None and data.endswith(b"\r\n") and size - whole.end() - 2 == int(whole[1], 16) > 0:

@@ -148,10 +148,7 @@ def parse_response(data: bytes, method: bytes, noted: frozenset[bytes] = _FRAMIN
         name, _, value = line.partition(b":")
         key = _LOWER.get(name) or lower(name)
         if key in noted:
-            if key in notable:
-                notable[key].append(value.strip(b" \t"))
-            else:
-                notable[key] = [value.strip(b" \t")]
+            notable.setdefault(key, []).append(value.strip(b" \t"))
     head._bounded = not _HOP_BY_HOP.isdisjoint(notable)  # noqa: SLF001
     _read_framing(head, method)
     return head

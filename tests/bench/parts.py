@@ -28,6 +28,7 @@ from proxy.gateway.signals import Signals
 from proxy.insight.redact import Redactor
 from proxy.pour import Ended
 from proxy.tap import Tap
+from tests.bench.table import made_console, table_of
 
 STAGES: Final = ("read the body", "recognise", "choose the id", "read the answer", "settle")
 KINDS: Final = ("named by a header", "begins", "goes on, by content")
@@ -199,11 +200,9 @@ def costs() -> list[Cost]:
 def show(*, markdown: bool) -> None:
     """Print the table."""
     table = {(cost.kind, cost.stage): cost.us for cost in costs()}
-    lines = [("us of each part alone", *KINDS)]
-    for stage in (*STAGES, "read an event"):
-        lines.append((stage, *(f"{table[kind, stage]:.1f}" if (kind, stage) in table else "" for kind in KINDS)))
-    lines.append(("sum of a request", *(f"{sum(table[kind, stage] for stage in STAGES):.1f}" for kind in KINDS)))
-    for number, line in enumerate(lines):
-        print(f"| {' | '.join(line)} |" if markdown else "".join(f"{cell:<24}" for cell in line))
-        if markdown and not number:
-            print("|---" * len(line) + "|")
+    rows = [
+        [stage, *(f"{table[kind, stage]:.1f}" if (kind, stage) in table else "" for kind in KINDS)]
+        for stage in (*STAGES, "read an event")
+    ]
+    rows.append(["sum of a request", *(f"{sum(table[kind, stage] for stage in STAGES):.1f}" for kind in KINDS)])
+    made_console().print(table_of("us of each part alone", ("part", *KINDS), rows, markdown=markdown))

@@ -74,7 +74,7 @@ def other_rows(results: Results) -> list[Row]:
     return rows
 
 
-WORDS = {"proxy", "upstream"}
+WORDS = {"proxy", "upstream", "part"}
 RELAY = (
     "proxy",
     "upstream",
@@ -90,7 +90,13 @@ RELAY = (
 OTHER = ("proxy", "MiB/1,000 streams", "10 MiB ms", "unrouted ms", "first 200 ms", "new/s", "x known")
 
 
-def _table(title: str, columns: Sequence[str], rows: list[Row], *, markdown: bool) -> Table:
+def made_console() -> Console:
+    """Where tables are printed."""
+    return Console(width=_WIDTH, highlight=False)
+
+
+def table_of(title: str, columns: Sequence[str], rows: list[Row], *, markdown: bool) -> Table:
+    """One table, for people or for a document."""
     table = Table(title=None if markdown else title, title_justify="left", box=box.MARKDOWN if markdown else box.SIMPLE)
     for name in columns:
         table.add_column(name, justify="left" if name in WORDS else "right", no_wrap=True)
@@ -101,10 +107,10 @@ def _table(title: str, columns: Sequence[str], rows: list[Row], *, markdown: boo
 
 def show(results: Results, patience: Patience, number: int, *, markdown: bool) -> None:
     """Print all of it, and how undisturbed it was."""
-    console = Console(width=_WIDTH, highlight=False)
+    console = made_console()
     load = f"{CONNECTIONS} connections; {STREAMS} streams of an event each {EVERY_MS} ms"
-    console.print(_table(f"Medians of {number} rounds: {load}", RELAY, relay_rows(results), markdown=markdown))
-    console.print(_table(f"Memory with {OPEN_STREAMS} streams open", OTHER, other_rows(results), markdown=markdown))
+    console.print(table_of(f"Medians of {number} rounds: {load}", RELAY, relay_rows(results), markdown=markdown))
+    console.print(table_of(f"Memory with {OPEN_STREAMS} streams open", OTHER, other_rows(results), markdown=markdown))
     console.print(
         f"{patience.measured} measurements, {patience.repeated} repeated because others used over {DISTURBED:.0%} of the "
         f"machine; {patience.kept} stayed disturbed" + (f", by up to {patience.worst:.0%}." if patience.kept else ".")

@@ -57,8 +57,7 @@ def state(path: Path) -> list[Finding]:
                 "Upgrade ocpool, or set state.path to another file.",
             )
         ]
-    kept = len(list(path.parent.glob(f"{path.name}.corrupt-*")))
-    return [remark(f"{kept} corrupt state files are kept beside {path}.", "They may be removed.")] if kept else []
+    return _put_aside(path, "corrupt state files")
 
 
 def usage(path: Path) -> list[Finding]:
@@ -83,8 +82,7 @@ def usage(path: Path) -> list[Finding]:
                 "A broken one is put aside by the daemon; for any other, set state.usage_path to a file of its own.",
             )
         ]
-    kept = len(list(path.parent.glob(f"{path.name}.corrupt-*")))
-    return [remark(f"{kept} broken usage files are kept beside {path}.", "They may be removed.")] if kept else []
+    return _put_aside(path, "broken usage files")
 
 
 def secret(path: Path) -> list[Finding]:
@@ -145,6 +143,12 @@ def shared(path: Path, environ: Mapping[str, str], home: Path) -> list[Finding]:
             )
         )
     return found
+
+
+def _put_aside(path: Path, what: str) -> list[Finding]:
+    """What the daemon found broken at this path and kept."""
+    kept = len(list(path.parent.glob(f"{path.name}.corrupt-*")))
+    return [remark(f"{kept} {what} are kept beside {path}.", "They may be removed.")] if kept else []
 
 
 def _is_there(path: Path) -> bool:
