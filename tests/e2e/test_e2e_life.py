@@ -211,6 +211,7 @@ async def test_a_read_only_home_is_said_in_a_line_and_traffic_flows(tmp_path, ob
     env = {name: value for name, value in environment(home).items() if not name.startswith("XDG_")}
     daemon = await serves(tmp_path / "d", env)
     assert str(home) in daemon.found["problems"]["state"]
+    await until(lambda: [line for line in daemon.log().splitlines() if '"part":"state"' in line])
     assert len([line for line in daemon.log().splitlines() if '"part":"state"' in line]) == 1
     assert list(home.iterdir()) == []
 

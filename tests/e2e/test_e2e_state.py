@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from pool.stores.lock import exclusive
 from tests.fakes import daemon as fake
 from tests.fakes.kept import house, until
 
@@ -163,12 +164,13 @@ async def test_a_running_daemon_writes_its_memory_over_a_loss(tmp_path, harm):
         sent_on = await daemon.say("steady-conversation")
         assert await daemon.say("steady-conversation") == sent_on
         before = (await daemon.written())["bindings"]
-        if harm == "deleted":
-            path.unlink()
-        elif harm == "folder deleted":
-            shutil.rmtree(path.parent)
-        else:
-            path.write_bytes(b"\x00garbage" if harm == "garbage" else b"")
+        with exclusive(path, 10_000):  # between two writes of the daemon, so that none repairs the harm unseen
+            if harm == "deleted":
+                path.unlink()
+            elif harm == "folder deleted":
+                shutil.rmtree(path.parent)
+            else:
+                path.write_bytes(b"\x00garbage" if harm == "garbage" else b"")
         assert await daemon.say("steady-conversation") == sent_on
         await until(lambda: path.is_file() and path.read_bytes()[:1] == b"{" and daemon.kept()["bindings"])
         assert {k: b["routedId"] for k, b in before.items()}.items() <= {
@@ -178,4 +180,4 @@ async def test_a_running_daemon_writes_its_memory_over_a_loss(tmp_path, harm):
         await daemon.talks_on()
         asides = list(path.parent.glob("state.json.corrupt-*"))
         assert len(asides) == (harm in {"garbage", "empty"})
-        assert len(daemon.said("corrupt-")) == len(asides)
+        await until(lambda: len(daemon.said("corrupt-")) == len(asides))
