@@ -41,6 +41,7 @@ _BACKLOG = 1024
 _CONFIG_TICK_S = 2.0
 _ABORT_GRACE_S = 1.0
 _ACCEPT_TRIES = 16
+_ACCEPT_TURNS = 4  # of the event loop, within which a connection that was accepted is announced to its protocol
 _ARRIVAL_S = 0.2  # a connection that was accepted has its request here by then
 _WARM_AFTER_S = 0.5
 
@@ -195,6 +196,8 @@ class Service:
             server.close()
         if not self._embedded:
             notify(STOPPING)
+        for _ in range(_ACCEPT_TURNS):
+            await asyncio.sleep(0)
         if len(edge.clients) > len(edge.relaying):
             await _within(self._hurry, _ARRIVAL_S)  # we accepted it, so nobody else will serve what it is about to send
         daemon.stopping = True

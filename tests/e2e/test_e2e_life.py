@@ -9,6 +9,7 @@ import signal
 import socket
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -74,12 +75,22 @@ async def test_a_stopped_daemon_takes_its_runtime_file_along(tmp_path):
         assert list((tmp_path / "run").iterdir()) == []
 
 
+async def steady(look):
+    """What is seen once it has not changed for a second and a half: a daemon writes of its own accord until it is stocked."""
+    seen, since = look(), time.perf_counter()
+    while time.perf_counter() - since < 1.5:
+        await asyncio.sleep(0.05)
+        now = look()
+        if now != seen:
+            seen, since = now, time.perf_counter()
+    return seen
+
+
 async def test_a_second_instance_leaves_every_file_of_the_first_as_it_was(tmp_path):
     """State, secret, events and runtime files keep their bytes and times; the first one serves on."""
     async with house(tmp_path) as daemon:
         await daemon.talks_on()
         await daemon.written()
-        await asyncio.sleep(1.5)
 
         def files():
             paths = [
@@ -89,7 +100,7 @@ async def test_a_second_instance_leaves_every_file_of_the_first_as_it_was(tmp_pa
             ]
             return {path: (path.read_bytes(), path.stat().st_mtime_ns) for path in [*paths, tmp_path / "events.jsonl"]}
 
-        before = files()
+        before = await steady(files)
         assert {path.name for path in before} >= {"state.json", "state.json.key", f"{daemon.process.pid}.json"}
         second = Daemon.launch(
             tmp_path / "second",

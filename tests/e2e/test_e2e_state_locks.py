@@ -131,7 +131,7 @@ async def test_a_lock_call_that_hangs_delays_the_start_by_seconds_and_no_request
     """An unreachable network file system, say."""
     began = time.perf_counter()
     async with house(tmp_path, env=environment(tmp_path, LD_PRELOAD=str(shim))) as daemon:
-        assert time.perf_counter() - began < 10
+        assert time.perf_counter() - began < 20  # the call hangs for far longer
         await daemon.troubled("state")
         began = time.perf_counter()
         await daemon.say("steady-conversation")

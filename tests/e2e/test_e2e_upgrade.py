@@ -95,7 +95,7 @@ async def test_the_next_version_takes_over_without_a_refused_request_or_a_cut_st
         old.tell(signal.SIGTERM)
         reply = await client.rest(head)
         assert (reply.complete, reply.data) == (True, TICK * 40)
-        assert await old.exit(5) == 0
+        assert await old.exit() == 0
         before = len(waits)
         await street.start("new", tree(tmp_path / "next", NEXT), **state)
         gap = time.perf_counter() - told
@@ -121,7 +121,7 @@ async def test_requests_that_the_old_one_had_accepted_are_served_by_it(street, t
     for client in clients:
         await client.send(request(case))
     assert {(await client.reply()).data for client in clients} == {b"ok"}
-    assert await old.exit(5) == 0
+    assert await old.exit() == 0
     for client in clients:
         client.wire.cut()
 
@@ -152,7 +152,7 @@ async def test_two_versions_at_once_on_one_state_file_keep_every_binding(street,
     await until(lambda: (tmp_path / "state.json").exists() and bound() == 12)
     for daemon in (old, new):
         daemon.tell(signal.SIGTERM)
-        assert await daemon.exit(5) == 0
+        assert await daemon.exit() == 0
     assert bound() == 12
     assert not list(tmp_path.glob("*.corrupt-*"))
 
