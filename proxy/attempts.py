@@ -4,9 +4,10 @@ A request is sent a second time only after an explicit refusal that was gathered
 client. A connection that died after the request was written may have been billed, and is never replayed.
 """
 
+import asyncio
 from abc import abstractmethod
 from collections.abc import Coroutine
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from proxy import network, settle
 from proxy.client import ClientConnection
@@ -21,52 +22,55 @@ from proxy.outbound import outbound_head
 from proxy.pace import Pace
 from proxy.pour import Ended, Pour, cut
 from proxy.replay import replay_start
-from proxy.tap import tap_for
+from proxy.tap import Tap, tap_for
 from proxy.timers import Timers
 from proxy.verdict import Seen, Stage, judge
 from proxy.wire.connection import Connection
 from proxy.wire.framing import Sink
 from proxy.wire.head import ResponseHead, response_head
 
+if TYPE_CHECKING:
+    from proxy.edge import Edge
+
 # Statuses worth reading before they are relayed: the route may have said no where another would say yes.
 _REFUSALS: Final = frozenset({429, 503, 529})
 _GATHER_MS: Final = 80.0
+_COMPLETE: Final = Ended.COMPLETE
 
 
 class Attempts:
     """The upstream side of one request. Called back by its connection; see ``wire/receiver.py``.
 
-    ``Relay`` adds the client's side; they are one object, made for every request.
+    ``Relay`` adds the client's side, and makes both; they are one object, made for every request.
     """
 
     __slots__ = (
         "_connection",
-        "_pour",
+        "_keep",
+        "_task",
         "_timers",
         "_upload",
-        "begun",
         "client",
         "daemon",
+        "edge",
         "entry",
         "exchange",
         "incoming",
-        "length",
+        "pour",
     )
 
-    def __init__(self, daemon: Daemon, client: ClientConnection, entry: Entry, length: int | None, number: int) -> None:
-        head = entry.head
-        self.daemon = daemon
-        self.client = client
-        self.entry = entry
-        self.length = length  # of the body, as the client's head has it
-        self.incoming = Incoming(daemon.buffers, length, chunked=head.chunked)
-        self.exchange = Exchange(number, daemon.clock.wall_ms(), daemon.clock.mono_ms(), head.method, entry.target)
-        self.exchange.routed = entry.routed
-        self.begun = False  # a byte of an answer has been written to the client
-        self._connection: Connection | None = None
-        self._pour: Pour | None = None
-        self._upload: Upload | None = None
-        self._timers: Timers | None = None
+    edge: "Edge"
+    daemon: Daemon
+    client: ClientConnection
+    entry: Entry
+    incoming: Incoming
+    exchange: Exchange
+    pour: Pour | None  # from the first byte of an answer on
+    _keep: bool  # can the client's connection be used again after the answer?
+    _connection: Connection | None
+    _upload: Upload | None
+    _timers: Timers | None
+    _task: asyncio.Task[None] | None  # what has to wait
 
     @abstractmethod
     def spawn(self, work: Coroutine[Any, Any, None]) -> None:
@@ -79,10 +83,6 @@ class Attempts:
     @abstractmethod
     def crash(self, exc: Exception) -> None:
         """End the request because of what should not have happened."""
-
-    @abstractmethod
-    def finish(self, *, keep: bool, close: bool = True) -> None:
-        """End the request; ``keep`` and ``close`` say what becomes of the client's connection."""
 
     # -- sending ---------------------------------------------------------------------------------------
     def send(self) -> None:
@@ -110,15 +110,17 @@ class Attempts:
     def _send_on(self, connection: Connection, now_ms: float) -> None:
         daemon, exchange, incoming = self.daemon, self.exchange, self.incoming
         self._connection = connection
-        head = outbound_head(daemon, exchange, self.entry, self.length)
+        head = outbound_head(daemon, exchange, self.entry, incoming.length)
         exchange.attempts += 1
         exchange.sent_ms = now_ms
-        exchange.sent_at = exchange.at + int(now_ms - exchange.began_ms)
-        at_once = incoming.at_once
         if daemon.has_timers and self._timers is None:
             self._timers = Timers(daemon, self._timed_out, lambda: self._connection)
-        connection.send(exchange.method, head, incoming.framed() if at_once else (), upload=not at_once, asker=self)
-        if not at_once and self._connection is connection:
+        body = incoming.at_once()
+        if body is not None:
+            connection.send(exchange.method, head, body, asker=self)
+            return
+        connection.send(exchange.method, head, upload=True, asker=self)
+        if self._connection is connection:
             self._upload = Upload(incoming, connection, self.client.want)
             self._upload.push()
 
@@ -134,19 +136,29 @@ class Attempts:
     # -- the answer's head -----------------------------------------------------------------------------
     def answered(self, head: ResponseHead) -> None:
         """The head is here: pour, or read the refusal first."""
+        exchange, connection = self.exchange, self._connection
         try:
-            exchange = self.exchange
-            exchange.head_ms = self.daemon.clock.mono_ms()
-            exchange.status = head.status
-            assert self._connection is not None
-            if exchange.routed and (head.status in _REFUSALS or (head.status == 400 and exchange.rewrote)):
-                self.spawn(self._refused(self._connection, head))
-            elif network.suspected(self.daemon, exchange, head):
-                self.spawn(self._suspected(self._connection, head))
+            assert connection is not None
+            mono_ms, status, resolved = self.daemon.clock.mono_ms, head.status, exchange.resolved
+            exchange.head_ms = mono_ms()
+            exchange.status = status
+            tap = tap_for(head, mono_ms, wants_answer=resolved is not None and resolved.wants_answer)
+            if tap is not None and status < 400:
+                self._answer(connection, head, tap)
             else:
-                self._answer(self._connection, head)
+                self._doubted(connection, head, tap)
         except Exception as exc:  # noqa: BLE001  (a callback of the transport's: nothing may leave it)
             self.crash(exc)
+
+    def _doubted(self, connection: Connection, head: ResponseHead, tap: Tap | None) -> None:
+        """No plain answer: it may be a refusal that another id would not meet, or none of the gateway's."""
+        exchange, status = self.exchange, head.status
+        if self.entry.routed and (status in _REFUSALS or (status == 400 and exchange.rewrote)):
+            self.spawn(self._refused(connection, head, tap))
+        elif network.suspected(self.daemon, exchange, head):
+            self.spawn(self._suspected(connection, head, tap))
+        else:
+            self._answer(connection, head, tap)
 
     def failed(self, error: ProxyError) -> None:
         """There will be no head."""
@@ -158,7 +170,7 @@ class Attempts:
         except Exception as exc:  # noqa: BLE001
             self.crash(exc)
 
-    async def _refused(self, connection: Connection, head: ResponseHead) -> None:
+    async def _refused(self, connection: Connection, head: ResponseHead, tap: Tap | None) -> None:
         """Read a refusal; when another id takes the refused one's place, the request goes again."""
         daemon, exchange = self.daemon, self.exchange
         body = await connection.gathered(daemon.clock.seconds(_GATHER_MS))
@@ -171,10 +183,11 @@ class Attempts:
         )
         start = replay_start(daemon, exchange, self.incoming, verdict)
         if start is None:
-            self._answer(connection, head)
+            self._answer(connection, head, tap)
             return
         exchange.verdict = verdict
         exchange.ended = Ended.COMPLETE
+        exchange.bytes_in = self.incoming.size
         settle.observe(daemon, exchange, daemon.clock.mono_ms(), daemon.clock.wall_ms())
         exchange.start = start
         exchange.bypassed = exchange.refusal.names_session
@@ -184,74 +197,67 @@ class Attempts:
         self._let_go(connection)
         self.send()
 
-    async def _suspected(self, connection: Connection, head: ResponseHead) -> None:
+    async def _suspected(self, connection: Connection, head: ResponseHead, tap: Tap | None) -> None:
         """Look at an answer that is perhaps none of the gateway's."""
         await network.refuse_page(self.daemon, self.exchange, connection, head)
-        self._answer(connection, head)
+        self._answer(connection, head, tap)
 
     # -- the answer ------------------------------------------------------------------------------------
-    def _answer(self, connection: Connection, head: ResponseHead) -> None:
+    def _answer(self, connection: Connection, head: ResponseHead, tap: Tap | None) -> None:
         """Pour the answer. After the first byte of it nothing but its own outcome leaves here."""
-        daemon, exchange, client, asked = self.daemon, self.exchange, self.client, self.entry.head
+        daemon, exchange, entry = self.daemon, self.exchange, self.entry
         if exchange.signals is None:
             exchange.signals = signals.read_noted(head.notable, exchange.at)
-        transport = client.transport
+        transport = self.client.transport
         if transport is None or transport.is_closing():
             exchange.ended = exchange.ended or Ended.CLIENT_GONE
             self.finish(keep=False)
             return
-        exchange.head = head
-        resolved = exchange.resolved
-        wanted = resolved is not None and resolved.wants_answer
-        exchange.tap = tap = tap_for(head, daemon.clock.mono_ms, wants_answer=wanted)
-        feed: Sink | None = tap.feed if tap is not None else None
-        if feed is not None and exchange.stream and daemon.paces(exchange.model):
-            exchange.pace = Pace(daemon.clock.mono_ms)
-            feed = exchange.pace.beside(feed)
-        bare = not asked.modern and head.framing.delimited
-        later = tap if exchange.pace is None else None
-        pour = Pour(transport, connection, feed, self._poured, bare=bare, later=later)
-        self._pour = client.pour = pour
-        self.begun = True
-        pour.start(
-            response_head(
-                head, added_fields(daemon, exchange, self.entry.allowed), close=not self._keeps(head), dechunk=bare
-            )
-        )
-        if pour.ended is None:
-            self.incoming.drop()
-
-    def _keeps(self, head: ResponseHead) -> bool:
-        """Can the client's connection be used again after this answer?"""
-        return (
-            head.framing.delimited and self.entry.head.keep_alive and not self.daemon.stopping and self.incoming.arrived
-        )
+        exchange.head, exchange.tap = head, tap
+        feed: Sink | None = None
+        later = tap
+        if tap is not None:
+            feed = tap.feed
+            if exchange.stream and daemon.paces(exchange.model):
+                exchange.pace = Pace(daemon.clock.mono_ms)
+                feed, later = exchange.pace.beside(feed), None
+        asked, delimited = entry.head, head.framing.delimited
+        self._keep = keep = delimited and asked.keep_alive and self.incoming.arrived and not daemon.stopping
+        bare = delimited and not asked.modern
+        self.incoming.drop()
+        self.pour = pour = Pour(transport, connection, feed, self._poured, bare=bare, later=later)
+        pour.start(response_head(head, added_fields(daemon, exchange, entry.allowed), close=not keep, dechunk=bare))
 
     def _poured(self) -> None:
         """The pour has ended, one way or the other."""
-        pour, connection = self._pour, self._connection
+        exchange, pour = self.exchange, self.pour
         try:
-            exchange = self.exchange
-            if pour is None or connection is None or exchange.head is None or exchange.ended is not None:
+            if pour is None:
                 return
-            exchange.ended = pour.ended
-            if pour.ended is Ended.COMPLETE:
-                self.finish(keep=self._keeps(exchange.head))
-                return
-            connection.abort()
-            framed = exchange.head.framing.delimited and self.entry.head.modern
-            transport = self.client.transport
-            if not framed and transport is not None:
-                _ = self.daemon.spawn(cut(transport))
-            self.finish(keep=False, close=framed)
+            exchange.ended = ended = pour.ended
+            if ended is _COMPLETE:
+                self.finish(keep=self._keep)
+            else:
+                self._broken_off()
         except Exception as exc:  # noqa: BLE001
             self.crash(exc)
+
+    def _broken_off(self) -> None:
+        """End an answer that is not whole so that the client can see it."""
+        head, transport = self.exchange.head, self.client.transport
+        assert self._connection is not None
+        assert head is not None
+        self._connection.abort()
+        framed = head.framing.delimited and self.entry.head.modern
+        if not framed and transport is not None:
+            _ = self.daemon.spawn(cut(transport))
+        self.finish(keep=False, close=framed)
 
     # -- the end ---------------------------------------------------------------------------------------
     def _timed_out(self, setting: str) -> None:
         """A limit that the user set has passed: before the head a 504, afterwards an abort."""
-        if self._pour is not None:
-            self._pour.stop(Ended.STOPPED)
+        if self.pour is not None:
+            self.pour.stop(Ended.STOPPED)
         elif self._connection is not None:
             self._connection.fail(UpstreamTimedOut(f"The upstream was silent for longer than {setting}.", written=True))
 
@@ -263,22 +269,36 @@ class Attempts:
             self._upload = None
         self.daemon.upstream.release(connection)
 
-    def end(self) -> None:
-        """Give the connection back, or drop it, and note what passed."""
-        exchange, pour, connection = self.exchange, self._pour, self._connection
-        if self._timers is not None:
-            self._timers.stop()
-            self._timers = None
-        if pour is not None:
-            self._pour = None
-            if connection is not None:
-                connection.catch_up()
-            exchange.bytes_out = pour.bytes
+    def finish(self, *, keep: bool, close: bool = True) -> None:
+        """The request is over: everything is given back, and the client's connection goes on or ends.
+
+        ``keep``: it may be used again. Without ``close`` somebody else ends it.
+        """
+        client, exchange, pour, connection = self.client, self.exchange, self.pour, self._connection
+        if client.relay is not self:
+            return  # it was over before
+        client.relay = None
+        if self._task is not None or self._timers is not None:
+            self._stop_waiting()
         if connection is not None:
             if pour is not None and pour.ended is None:
                 pour.ended = exchange.ended or Ended.STOPPED
                 connection.abort()
             self._let_go(connection)
         exchange.bytes_in = self.incoming.size
-        if exchange.verdict is None:
-            exchange.verdict = settle.verdict_of(exchange, self.daemon.settings.upstream.session_header)
+        if pour is not None:
+            exchange.bytes_out = pour.bytes
+            self.pour = None
+        else:
+            self.incoming.drop()
+        self.edge.relayed(exchange)
+        client.done(keep=keep and not self.daemon.stopping, close=close)
+
+    def _stop_waiting(self) -> None:
+        """End what still waits for something."""
+        task, self._task = self._task, None
+        if task is not None and task is not asyncio.current_task():
+            task.cancel()
+        if self._timers is not None:
+            self._timers.stop()
+            self._timers = None

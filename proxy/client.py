@@ -13,10 +13,11 @@ from typing import TYPE_CHECKING, Final, cast
 from proxy.arrival import HEAD_END, check_part
 from proxy.errors import ProxyError
 from proxy.incoming import Incoming
-from proxy.pour import WRITE_HIGH_WATER, Pour
+from proxy.pour import WRITE_HIGH_WATER
 
 if TYPE_CHECKING:
     from proxy.edge import Edge
+    from proxy.entry import Entry
     from proxy.relay import Relay
 
 _HELD_BYTES: Final = 262_144  # of requests that were sent before the last one was answered
@@ -33,9 +34,9 @@ class ClientConnection(asyncio.Protocol):
         "_lingering",
         "_loop",
         "_reading_paused",
+        "entry",
         "idle_since",
         "incoming",
-        "pour",
         "relay",
         "transport",
     )
@@ -49,7 +50,7 @@ class ClientConnection(asyncio.Protocol):
         self.transport: asyncio.Transport | None = None
         self.incoming: Incoming | None = None  # a body of which more is to come
         self.relay: Relay | None = None  # the request that is being served
-        self.pour: Pour | None = None
+        self.entry: Entry | None = None  # what its head was, where the next one may be the same
         self.idle_since = edge.ticks
 
     # -- the transport's callbacks ------------------------------------------------------------------
@@ -78,13 +79,15 @@ class ClientConnection(asyncio.Protocol):
 
     def pause_writing(self) -> None:
         """The client is slower than the upstream."""
-        if self.pour is not None:
-            self.pour.pause()
+        relay = self.relay
+        if relay is not None and relay.pour is not None:
+            relay.pour.pause()
 
     def resume_writing(self) -> None:
         """The client has caught up."""
-        if self.pour is not None:
-            self.pour.resume()
+        relay = self.relay
+        if relay is not None and relay.pour is not None:
+            relay.pour.resume()
 
     def data_received(self, data: bytes) -> None:
         """Bytes from the client, by phase."""
@@ -98,6 +101,13 @@ class ClientConnection(asyncio.Protocol):
     # -- requests -----------------------------------------------------------------------------------
     def _take(self, data: bytes) -> None:
         """Begin with the request at the front of ``data``, if its head is all here."""
+        entry, edge = self.entry, self._edge
+        if entry is not None and entry.settings is edge.daemon.settings:
+            found = entry.length_in(data)
+            if found is not None:
+                length, end = found
+                edge.relay(self, entry, length, data[end:])
+                return
         if data[:1] in b"\r\n":
             data = data.lstrip(b"\r\n")  # RFC 9112, section 2.2
         end = data.find(HEAD_END)
@@ -108,7 +118,7 @@ class ClientConnection(asyncio.Protocol):
             return
         self._held = b""
         end += len(HEAD_END)
-        self._edge.serve(self, data[:end], data[end:])
+        edge.serve(self, data[:end], data[end:])
 
     def _check_part(self, data: bytes) -> None:
         try:
@@ -122,9 +132,10 @@ class ClientConnection(asyncio.Protocol):
         Raises:
             ProxyError: it cannot be taken.
         """
-        surplus = incoming.feed(rest) if rest and not incoming.arrived else rest
-        self.incoming = None if incoming.arrived else incoming
-        if surplus:
+        surplus = incoming.feed(rest) if rest else rest
+        if not incoming.arrived:
+            self.incoming = incoming
+        elif surplus:
             self._wait(surplus)
 
     def _body(self, data: bytes) -> None:
@@ -173,8 +184,6 @@ class ClientConnection(asyncio.Protocol):
 
     def done(self, *, keep: bool, close: bool = True) -> None:
         """The request has been answered: go on with the next, or close without losing what was written."""
-        self.relay = None
-        self.pour = None
         if self.transport is None:
             return
         if not keep:
@@ -182,7 +191,8 @@ class ClientConnection(asyncio.Protocol):
                 self.finish()
             return
         self.idle_since = self._edge.ticks
-        self.want(True)
+        if self._reading_paused:
+            self.want(True)
         if self._held:
             self._loop.call_soon(self._next)
 

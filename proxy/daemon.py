@@ -65,7 +65,7 @@ class Daemon:
     stopping: bool = False
     aborting: bool = False
     problems: dict[str, str] = field(default_factory=dict)  # what is wrong, by part, for status and ready
-    in_flight: set[Any] = field(default_factory=set)
+    clients: set[Any] = field(default_factory=set)  # the open connections; set by serve
     refresh: Callable[[], None] | None = None  # asks the refill for a cycle now; set by upkeep
     tasks: asyncio.TaskGroup | None = None  # the parent of every task of a request; set by serve
     recall: Recall | None = None  # while conversations of earlier runs are read; set by upkeep
@@ -115,6 +115,11 @@ class Daemon:
         """A task for what has to wait. It must not raise: it would take the daemon along."""
         assert self.tasks is not None
         return self.tasks.create_task(work)
+
+    @property
+    def in_flight(self) -> list[Any]:
+        """The connections with a request."""
+        return [client for client in self.clients if client.relay is not None]
 
     def routed(self, target: Target) -> bool:
         """Does this target get a conversation's id? By API and provider; ``routing.mode = off`` routes nothing."""

@@ -24,8 +24,8 @@ _IDLE_TICKS = 7_200
 class Edge:
     """Every client connection and every request passes here. Called as a protocol factory, it makes a connection.
 
-    ``clients`` are the open connections but those of our own pages, ``relaying`` the ones with a request,
-    ``ticks`` grows with the upkeep's watch: by it the idle ones are told.
+    ``clients`` are the open connections but those of our own pages. ``ticks`` grows with the upkeep's watch: by it
+    the idle ones are told.
     """
 
     def __init__(self, daemon: Daemon, load_control: "Callable[[], Control]") -> None:
@@ -33,9 +33,8 @@ class Edge:
         self._load_control = load_control
         self._pages: Pages | None = None
         self.clients: set[ClientConnection] = set()
-        self.relaying: set[ClientConnection] = set()
         self.ticks = 0
-        self.quiet = asyncio.Event()  # nothing is being relayed
+        self.quiet = asyncio.Event()  # we are stopping, and nothing is being relayed any more
         self._loop = asyncio.get_running_loop()
         self._entrance = Entrance(daemon)
         self._count = 0
@@ -57,6 +56,11 @@ class Edge:
         """End the pages that are left."""
         if self._pages is not None:
             self._pages.close()
+
+    @property
+    def relaying(self) -> list[ClientConnection]:
+        """The connections with a request."""
+        return [client for client in self.clients if client.relay is not None]
 
     def serve(self, client: ClientConnection, head: bytes, rest: bytes) -> None:
         """Serve one request, whose head is complete; ``rest`` is what came behind it. Never raises."""
@@ -84,10 +88,14 @@ class Edge:
             daemon.trouble("request_failed", exc)
             self._turn_away(client, ProxyError(FAILED), entry, length, rest)
             return
-        self._count += 1
-        self.relaying.add(client)
-        self.quiet.clear()
-        client.relay = relay = Relay(self, client, entry, length, self._count)
+        client.entry = entry if entry.remembered else None
+        self.relay(client, entry, length, rest)
+
+    def relay(self, client: ClientConnection, entry: Entry, length: int | None, rest: bytes) -> None:
+        """Relay a request that was let in; ``length`` is that of its body. Never raises."""
+        self._count = number = self._count + 1
+        incoming = Incoming(self.daemon.buffers, length, rest, chunked=entry.head.chunked)
+        client.relay = relay = Relay(self, client, entry, incoming, number)
         relay.begin(rest)
 
     def _turn_away(
@@ -104,7 +112,9 @@ class Edge:
 
     def _put_by(self, client: ClientConnection, entry: Entry, length: int | None, rest: bytes) -> bool:
         """Tell a body that nobody wants from what follows it. True: all of it is here, and the connection may stay."""
-        client.body(Incoming(self.daemon.buffers, length, chunked=entry.head.chunked), rest)
+        incoming = Incoming(self.daemon.buffers, length, rest, chunked=entry.head.chunked)
+        if not incoming.arrived:
+            client.body(incoming, rest)
         return client.incoming is None and entry.head.keep_alive
 
     def refuse(self, client: ClientConnection, error: ProxyError, entry: Entry | None, *, keep: bool) -> bool:
@@ -120,17 +130,15 @@ class Edge:
         """Close the connections that have asked for nothing in an hour; called twice a second."""
         self.ticks += 1
         if self.ticks % _EXPIRE_EVERY == 0:
-            for client in self.clients - self.relaying:
-                if self.ticks - client.idle_since > _IDLE_TICKS:
+            for client in tuple(self.clients):
+                if client.relay is None and self.ticks - client.idle_since > _IDLE_TICKS:
                     client.close()
 
-    def relayed(self, relay: Relay, *, keep: bool, close: bool) -> None:
-        """A request is over: its connection goes on, and what it taught is noted before the next one is read."""
-        self.relaying.discard(relay.client)
-        self._unsettled.append(relay.exchange)
-        if len(self._unsettled) == 1:
+    def relayed(self, exchange: Exchange) -> None:
+        """A request is over: what it taught is noted before the next one is read."""
+        if not self._unsettled:
             self._loop.call_soon(self._settle)
-        relay.client.done(keep=keep and not self.daemon.stopping, close=close)
+        self._unsettled.append(exchange)
 
     def _settle(self) -> None:
         """Settle what has ended since: after the answers have been written, not before."""
@@ -139,5 +147,5 @@ class Edge:
         ended_ms, now = clock.mono_ms(), clock.wall_ms()
         for exchange in ended:
             settle.settle(self.daemon, exchange, ended_ms, now)
-        if not self.relaying:
+        if self.daemon.stopping and not self.relaying:
             self.quiet.set()

@@ -4,6 +4,7 @@ A client sends the same head again and again, but for the length of its body; so
 remembered, and parsed, checked, resolved and rewritten once for all of them.
 """
 
+import re
 from typing import Final
 
 from proxy.arrival import RequestHead, parse_request
@@ -22,36 +23,47 @@ _OPEN_PAGES = (b"/-/health", b"/-/ready")
 _REMEMBERED: Final = 512
 _REMEMBERED_BYTES: Final = 8_192
 _LENGTH_FIELDS = (b"\r\nContent-Length: ", b"\r\ncontent-length: ")
-_LONGEST_LENGTH: Final = 12
+# The length goes up as a number again, so it must be written as one is.
+_LENGTH: Final = re.compile(rb"(?:0|[1-9][0-9]{0,11})(?=\r\n)")
 
 
 class Entry:
     """One head, of all requests that have it but for their length; the length in ``head`` is the first one's.
 
-    ``admitted``: it was let in. ``origin`` is the page of ``listen.allowed_origins`` that asks, ``allowed``
-    what it wants to read in every answer, as it stands in a head.
+    ``admitted``: it was let in, and ``scope`` is who asks, 16 hex, see ``scopes.py``. ``origin`` is the page of
+    ``listen.allowed_origins`` that asks, ``allowed`` what it wants to read in every answer, as it stands in a head.
+    ``settings`` are those under which all this holds. ``reading`` is what the client's ids say, once it was asked for;
+    ``form`` the head that goes upstream with our session id, where it came before and can have one.
     """
 
     __slots__ = (
+        "_after",
+        "_before",
+        "_begins_at",
         "_daemon",
-        "_forms",
-        "_reading",
-        "_scope",
-        "_token_scope",
+        "_plain",
         "admitted",
         "allowed",
         "encoded",
+        "form",
         "head",
         "origin",
         "preflight",
+        "reading",
         "remembered",
         "routed",
+        "scope",
+        "settings",
         "target",
     )
 
-    def __init__(self, daemon: Daemon, head: RequestHead) -> None:
+    def __init__(self, daemon: Daemon, head: RequestHead, before: bytes = b"", after: bytes = b"") -> None:
         seen, guard = head.seen, daemon.guard
         self._daemon = daemon
+        self._before = before  # of the digits of its length
+        self._begins_at = len(before)
+        self._after = after
+        self.settings = daemon.settings
         self.head = head
         self.target = target = paths.resolve(head.target, daemon.default_path, daemon.base_path)
         self.routed = not target.own and daemon.routed(target)
@@ -63,10 +75,10 @@ class Entry:
         self.encoded = seen.get(b"content-encoding", b"identity").strip().lower() != b"identity"
         self.admitted = False
         self.remembered = False  # it came before: what is made of it will be needed again
-        self._token_scope: str | None = None
-        self._scope: str | None = None
-        self._reading: Reading | None = None
-        self._forms: tuple[Form | None, Form] | None = None
+        self.scope = ""
+        self.reading: Reading | None = None
+        self.form: Form | None = None
+        self._plain: Form | None = None
 
     def admit(self) -> None:
         """Check who asks for what.
@@ -81,32 +93,23 @@ class Entry:
         if target.bad is not None or self.head.method == b"CONNECT":
             raise BadTarget(f"This proxy takes paths only: {target.bad or 'CONNECT is not served'}.")
         open_to_all = self.preflight or (target.own and target.upstream.partition(b"?")[0] in _OPEN_PAGES)
+        scope = None
         if guard.tokens and not open_to_all:
             sent = target.token.encode() if target.token is not None else seen.get(b"x-ocpool-token")
-            self._token_scope = guard.check_token(sent)
+            scope = guard.check_token(sent)
         if b"websocket" in seen.get(b"upgrade", b"").lower():
             raise UpgradeRefused("WebSocket is not served here; use plain HTTP.")
+        self.scope = scope_of(scope, self.head.fields, self._daemon.secret)
         self.admitted = True
 
-    @property
-    def scope(self) -> str:
-        """Who asks: 16 hex, see ``scopes.py``."""
-        if self._scope is None:
-            self._scope = scope_of(self._token_scope, self.head.fields, self._daemon.secret)
-        return self._scope
-
-    def reading(self, facts: BodyFacts | None) -> Reading:
+    def read(self, facts: BodyFacts | None) -> Reading:
         """Which conversation the client's ids say it is; of the body only its own ids matter."""
-        if facts is not None and facts.ids:
-            return self._read(facts)
-        if self._reading is None:
-            self._reading = self._read(facts)
-        return self._reading
-
-    def _read(self, facts: BodyFacts | None) -> Reading:
         target = self.target
         path = target.upstream.decode("latin-1")
-        return ids.read_ids(self.head.fields, target.named, facts, self._daemon.rules, path)
+        reading = ids.read_ids(self.head.fields, target.named, facts, self._daemon.rules, path)
+        if facts is None or not facts.ids:
+            self.reading = reading
+        return reading
 
     def sized(self, length: int | None) -> list[Field]:
         """The fields with the length of this request's body: the head is that of the first one that was like it."""
@@ -115,18 +118,27 @@ class Entry:
         value = b"%d" % length
         return [(name, value if lower(name) == b"content-length" else sent) for name, sent in self.head.fields]
 
-    def form(self, *, rewritten: bool) -> Form | None:
+    def form_with(self, *, session: bool) -> Form | None:
         """The head that goes upstream with its blanks; None where it must be made for each request anew."""
         if not self.remembered:
             return None
-        if self._forms is None:
+        if self._plain is None:
             daemon = self._daemon
             host = daemon.upstream.origin.host_field
             upward = self.head, self.target.upstream, host, daemon.session_header
-            plain = form_of(*upward, rewritten=False)
-            assert plain is not None
-            self._forms = form_of(*upward, rewritten=True), plain
-        return self._forms[0 if rewritten else 1]
+            self.form = form_of(*upward, rewritten=True)
+            self._plain = form_of(*upward, rewritten=False)
+        return self.form if session else self._plain
+
+    def length_in(self, data: bytes) -> tuple[int, int] | None:
+        """The length in ``data``, and where its body begins, if it begins with this head but for the length."""
+        if data.startswith(self._before):
+            found = _LENGTH.match(data, self._begins_at)
+            if found is not None:
+                after, end = self._after, found.end()
+                if data.startswith(after, end):
+                    return int(found[0]), end + len(after)
+        return None
 
 
 class Entrance:
@@ -136,7 +148,7 @@ class Entrance:
 
     def __init__(self, daemon: Daemon) -> None:
         self._daemon = daemon
-        self._known: dict[bytes, Entry] = {}
+        self._known: dict[tuple[bytes, bytes], Entry] = {}
         self._settings = daemon.settings
 
     def enter(self, data: bytes) -> tuple[Entry, int | None]:
@@ -150,37 +162,31 @@ class Entrance:
         if self._settings is not daemon.settings:
             known.clear()
             self._settings = daemon.settings
-        cut = _length_in(data)
-        if cut is None:
+        before, digits, after = _split(data)
+        if not digits:
             head = parse_request(data)
             return Entry(daemon, head), head.length
-        start, end = cut
-        key = data[:start] + data[end:]
+        key = before, after
         entry = known.get(key)
         if entry is None:
-            entry = Entry(daemon, parse_request(data))
+            entry = Entry(daemon, parse_request(data), before, after)
             if len(known) >= _REMEMBERED:
                 known.clear()
             known[key] = entry
         else:
             entry.remembered = True
-        return entry, int(data[start:end])
+        return entry, int(digits)
 
 
-def _length_in(data: bytes) -> tuple[int, int] | None:
-    """Where the digits of a head's length stand, if it is written in one of the usual two ways.
+def _split(head: bytes) -> tuple[bytes, bytes, bytes]:
+    """A head around the digits of its length; without digits where it is not written in one of the usual two ways.
 
     A head that has two is refused by the parser when it is first seen with one of them cut out, and never remembered.
     """
-    if len(data) > _REMEMBERED_BYTES:
-        return None
-    for field in _LENGTH_FIELDS:
-        start = data.find(field)
-        if start >= 0:
-            start += len(field)
-            end = data.find(b"\r\n", start)
-            digits = data[start:end]
-            # The length goes up as a number again, so it must be written as one is.
-            plain = digits.isdigit() and len(digits) <= _LONGEST_LENGTH and (digits[:1] != b"0" or digits == b"0")
-            return (start, end) if plain else None
-    return None
+    if len(head) <= _REMEMBERED_BYTES:
+        for field in _LENGTH_FIELDS:
+            start = head.find(field)
+            if start >= 0:
+                found = _LENGTH.match(head, start + len(field))
+                return (head[: found.start()], found[0], head[found.end() :]) if found is not None else (head, b"", b"")
+    return head, b"", b""

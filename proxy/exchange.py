@@ -4,7 +4,6 @@ from dataclasses import dataclass
 
 from pool.model import Start
 from proxy.answers.usage import Usage
-from proxy.conversation.body import BodyFacts
 from proxy.conversation.registry import Resolved
 from proxy.errors import ProxyError
 from proxy.gateway.paths import Target
@@ -19,28 +18,27 @@ from proxy.wire.head import ResponseHead
 
 @dataclass(slots=True)
 class Exchange:
-    """One client request and all attempts made for it. ``_ms`` instants are monotonic, ``at`` is unix time."""
+    """One client request and all attempts made for it. ``_ms`` instants are monotonic, ``at`` is unix time.
+
+    ``scope`` is who asks, ``model`` and ``stream`` what the body asks for.
+    """
 
     id: int
     at: int
     began_ms: float
     method: bytes
     target: Target
-    routed: bool = False
     scope: str = ""
-    child: bool = False  # it names a conversation that started it
-    facts: BodyFacts | None = None
+    model: str | None = None
+    stream: bool = False
     resolved: Resolved | None = None
-    match: str | None = None
     start: Start | None = None
-    filled: bytes | None = None  # the session that was put into a request that is not routed and had none
     rewrote: bool = False  # the session fields that left are not the client's own
     bypassed: bool = False  # the client's own fields are sent: the provider is bypassed, or this is the way-out replay
     attempts: int = 0
     replayed: bool = False
     bytes_in: int = 0
     sent_ms: float = 0.0
-    sent_at: int = 0
     head_ms: float | None = None
     status: int | None = None
     head: ResponseHead | None = None
@@ -55,16 +53,16 @@ class Exchange:
     verdict: Verdict | None = None
 
     @property
+    def sent_at(self) -> int:
+        """When the last attempt left, unix ms."""
+        return self.at + int(self.sent_ms - self.began_ms)
+
+    @property
     def label(self) -> str | None:
         """The conversation's opaque label."""
         return self.resolved.conversation.label if self.resolved is not None else None
 
     @property
-    def model(self) -> str | None:
-        """The model the body names."""
-        return self.facts.model if self.facts is not None else None
-
-    @property
-    def stream(self) -> bool:
-        """Did the client ask for a stream?"""
-        return self.facts is not None and self.facts.stream
+    def match(self) -> str | None:
+        """The rule that told the conversation."""
+        return self.resolved.match if self.resolved is not None else None

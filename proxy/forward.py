@@ -5,70 +5,46 @@ Local memory only, never a wait. What decides lives in ``conversation`` and ``po
 
 from pool.model import Source, Start, Wish
 from proxy.conversation import body
-from proxy.conversation.registry import Resolved
+from proxy.conversation.registry import Conversation
 from proxy.daemon import Daemon
 from proxy.entry import Entry
 from proxy.exchange import Exchange
-from proxy.gateway import fields
 from proxy.incoming import Incoming
 from proxy.wayout import unrouted
 
 
-def prepare(daemon: Daemon, exchange: Exchange, entry: Entry, incoming: Incoming) -> Start | None:
-    """Choose the id. None where nothing is chosen: the request is not routed, or the choice failed."""
-    exchange.bytes_in = incoming.size
-    if not exchange.routed:
-        _fill(daemon, exchange, entry)
-        return None
+def choose(daemon: Daemon, exchange: Exchange, entry: Entry, incoming: Incoming) -> Start | None:
+    """Tell the conversation of a request that is routed, and choose its id. None where that failed."""
     try:
-        _identify(daemon, exchange, entry, incoming)
-        return _start(daemon, exchange, entry)
+        facts = model = None
+        if incoming.complete:
+            facts = body.read(incoming.chunks, incoming.size, entry.encoded, daemon.registry.prefixes)
+            exchange.model = model = facts.model
+            exchange.stream = facts.stream
+        reading = entry.reading
+        if reading is None or (facts is not None and facts.ids):
+            reading = entry.read(facts)
+        provider, now = entry.target.provider, exchange.at
+        exchange.resolved = resolved = daemon.registry.resolve(reading, entry.scope, provider, facts, now)
+        wish = _wish(resolved.conversation, provider, model or "", resolved.turn, reading.parent is not None)
+        if daemon.way_out.watched and not daemon.observing and daemon.way_out.bypasses(provider, now):
+            exchange.bypassed = True
+            start = unrouted(wish, now)
+        else:
+            start = daemon.routes.start(wish, now)
+            if resolved.side:
+                _join(daemon, start)
+        if model is not None:
+            daemon.targets.remember(entry.target, model, entry.head.fields, entry.scope)
     except Exception as exc:  # noqa: BLE001  (no fault of ours in choosing an id may fail a request)
         daemon.trouble("route_not_chosen", exc)
-        exchange.start = None
-        _fill(daemon, exchange, entry)
-        return None
-
-
-def _identify(daemon: Daemon, exchange: Exchange, entry: Entry, incoming: Incoming) -> None:
-    """Which conversation is this?"""
-    if incoming.complete:
-        exchange.facts = body.read(incoming.chunks, incoming.size, entry.encoded, daemon.registry.prefixes)
-    reading = entry.reading(exchange.facts)
-    exchange.scope = entry.scope
-    exchange.child = reading.parent is not None
-    exchange.resolved = daemon.registry.resolve(
-        reading, exchange.scope, exchange.target.provider, exchange.facts, exchange.at
-    )
-    exchange.match = exchange.resolved.match
-
-
-def _start(daemon: Daemon, exchange: Exchange, entry: Entry) -> Start:
-    """The id it goes out on."""
-    resolved = exchange.resolved
-    assert resolved is not None
-    model = exchange.model
-    provider = exchange.target.provider
-    wish = _wish(resolved, provider, model or "", exchange.child)
-    if not daemon.observing and daemon.way_out.bypasses(provider, exchange.at):
-        exchange.bypassed = True
-        start = unrouted(wish, exchange.at)
-    else:
-        start = daemon.routes.start(wish, exchange.at)
-        if resolved.side:
-            existing = daemon.routes.route_of(wish.conversation, provider, None)
-            if existing is not None and existing != start.routed_id:
-                start.routed_id = existing
-                start.source = Source.SPARE
+        start = None
     exchange.start = start
-    if model is not None:
-        daemon.targets.remember(exchange.target, model, entry.head.fields, exchange.scope)
     return start
 
 
-def _wish(resolved: Resolved, provider: str, model: str, child: bool) -> Wish:
+def _wish(conversation: Conversation, provider: str, model: str, turn: bool, child: bool) -> Wish:
     """What the request asks of the pool: what the last one of its conversation asked, unless they differ."""
-    conversation, turn = resolved.conversation, resolved.turn
     wish = conversation.wish
     if (
         wish is None
@@ -90,12 +66,9 @@ def _wish(resolved: Resolved, provider: str, model: str, child: bool) -> Wish:
     return wish
 
 
-def _fill(daemon: Daemon, exchange: Exchange, entry: Entry) -> None:
-    """What is not routed keeps its session fields; an inference POST without any is given a minted one."""
-    if not (exchange.target.inference and exchange.method == b"POST"):
-        return
-    exchange.scope = entry.scope
-    if not daemon.fill_missing or fields.has_session_field(entry.head.fields):
-        return
-    unnamed = daemon.registry.unnamed(exchange.scope, exchange.target.provider, exchange.at)
-    exchange.filled = unnamed.natural.value.encode("latin-1")
+def _join(daemon: Daemon, start: Start) -> None:
+    """A side call goes where its conversation is."""
+    existing = daemon.routes.route_of(start.wish.conversation, start.wish.provider, None)
+    if existing is not None and existing != start.routed_id:
+        start.routed_id = existing
+        start.source = Source.SPARE

@@ -10,7 +10,7 @@ from typing import Final
 
 from proxy.errors import BadRequest, BodyTooLarge
 from proxy.wire.connection import Connection
-from proxy.wire.framing import LAST_CHUNK, Chunked, Empty, Framing, FramingError, Sized, encode_chunk
+from proxy.wire.framing import LAST_CHUNK, Chunked, FramingError, encode_chunk
 
 AT_ONCE_BYTES: Final = 1_048_576  # written in one go without holding up the event loop
 PIECE_BYTES: Final = 262_144
@@ -25,59 +25,50 @@ class Buffers:
         self.limit = limit
         self.used = 0
 
-    def reserve(self, size: int) -> bool:
-        """Take ``size`` bytes, or say that they are not to be had."""
-        if self.used + size > self.limit:
-            return False
-        self.used += size
-        return True
-
-    def free(self, size: int) -> None:
-        """Give bytes back."""
-        self.used -= size
-
 
 class Incoming:
-    """One request's body.
+    """One request's body: of ``length`` bytes, in chunks, or none; ``first`` is what came with its head.
 
-    ``arrived``: the client has sent all of it. ``kept``: what came of it so far lies in ``chunks``.
+    ``arrived``: the client has sent all of it. ``kept``: what came of it so far lies in ``chunks``. Of what was not
+    all of it, ``first`` is still to be fed.
     """
 
-    __slots__ = ("_buffers", "_framing", "_limit", "_reserved", "arrived", "chunked", "chunks", "kept", "size")
+    __slots__ = ("_buffers", "_framing", "_limit", "_reserved", "arrived", "chunks", "kept", "length", "size")
 
-    def __init__(self, buffers: Buffers, length: int | None, *, chunked: bool) -> None:
+    def __init__(self, buffers: Buffers, length: int | None, first: bytes = b"", *, chunked: bool) -> None:
         self._buffers = buffers
-        self._framing: Framing = Chunked() if chunked else Sized(length) if length else Empty()
-        self._limit = 0
-        self._reserved = 0
-        self.chunked = chunked
-        self.chunks: list[bytes] = []
-        self.size = 0
-        self.arrived = self._framing.done
+        self._framing = Chunked() if chunked else None
+        self._limit = self._reserved = 0
+        self.length = length
         self.kept = True
+        if length == len(first):  # all of it
+            self.arrived, self.chunks, self.size = True, [first], length
+        else:
+            self.arrived, self.chunks, self.size = not (length or chunked or first), [], 0
+
+    @property
+    def chunked(self) -> bool:
+        """Is it sent on in chunks?"""
+        return self._framing is not None
 
     @property
     def complete(self) -> bool:
         """Is the whole body here?"""
         return self.arrived and self.kept
 
-    @property
-    def at_once(self) -> bool:
-        """Is it here whole, and small enough to be written in one go without holding up the event loop?"""
-        return self.complete and self.size <= AT_ONCE_BYTES
-
-    def gather(self, limit: int, length: int | None) -> None:
+    def gather(self, limit: int) -> None:
         """Keep what comes, up to ``limit`` bytes and as far as the memory for bodies allows.
 
         Raises:
             BodyTooLarge: it says that it is over ``limit`` bytes.
         """
+        length, buffers = self.length, self._buffers
         if length is None:
             self._limit = limit
         elif length > limit:
             raise _too_large(limit)
-        elif self._buffers.reserve(length):
-            self._reserved = length
+        elif (used := buffers.used + length) <= buffers.limit:
+            buffers.used, self._reserved = used, length
         else:
             self.kept = False
 
@@ -88,6 +79,19 @@ class Incoming:
             BadRequest: the client broke its own framing.
             BodyTooLarge: more came than may be gathered.
         """
+        if self._framing is not None:
+            return self._feed_chunks(data)
+        missing = (self.length or 0) - self.size
+        rest = b""
+        if len(data) >= missing:
+            self.arrived = True
+            data, rest = data[:missing], data[missing:]
+        self.chunks.append(data)
+        self.size += len(data)
+        return rest
+
+    def _feed_chunks(self, data: bytes) -> bytes:
+        assert self._framing is not None
         try:
             end = self._framing.feed(data, self._take)
         except FramingError:
@@ -95,32 +99,35 @@ class Incoming:
         if end < 0:
             return b""
         self.arrived = True
-        return data[end:] if end < len(data) else b""
+        return data[end:]
 
     def _take(self, data: bytes) -> None:
+        """One chunk's data."""
         size = len(data)
         self.size += size
         self.chunks.append(data)
         if self._limit and self.kept:
             if self.size > self._limit:
                 raise _too_large(self._limit)
-            if self._buffers.reserve(size):
+            if self._buffers.used + size <= self._buffers.limit:
+                self._buffers.used += size
                 self._reserved += size
             else:
                 self.kept = False
 
-    def framed(self) -> list[bytes]:
-        """The whole body as it goes on the wire."""
-        if not self.chunked:
+    def at_once(self) -> list[bytes] | None:
+        """The whole body as it goes on the wire; None where it is not here, or would hold up the event loop."""
+        if not (self.arrived and self.kept) or self.size > AT_ONCE_BYTES:
+            return None
+        if self._framing is None:
             return self.chunks
         return [*(encode_chunk(data) for data in self.chunks if data), LAST_CHUNK]
 
     def drop(self) -> None:
         """Let the bytes go: nobody will need them again."""
         self.chunks = []
-        if self._reserved:
-            self._buffers.free(self._reserved)
-            self._reserved = 0
+        self._buffers.used -= self._reserved
+        self._reserved = 0
 
 
 class Upload:

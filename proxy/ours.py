@@ -51,10 +51,9 @@ def preflight_answer(entry: Entry) -> bytes:
 
 def added_fields(daemon: Daemon, exchange: Exchange, allowed: bytes) -> bytes:
     """The fields that ocpool adds to an answer, and no others, as they stand in its head; ``allowed`` comes first."""
-    if not daemon.expose or exchange.start is None or exchange.resolved is None:
+    start, resolved = exchange.start, exchange.resolved
+    if start is None or resolved is None or not daemon.expose:
         return allowed
-    return allowed + b"x-ocpool-conversation: %b\r\nx-ocpool-match: %b\r\nx-ocpool-route: %b\r\n" % (
-        exchange.resolved.conversation.label.encode(),
-        (exchange.match or "").encode("latin-1", "replace"),
-        exchange.start.source.encode(),
-    )
+    label, match, route = resolved.conversation.label, resolved.match, start.source
+    said = f"x-ocpool-conversation: {label}\r\nx-ocpool-match: {match}\r\nx-ocpool-route: {route}\r\n"
+    return allowed + said.encode("latin-1", "replace")

@@ -14,19 +14,32 @@ def outbound_head(daemon: Daemon, exchange: Exchange, entry: Entry, length: int 
 
     ``length`` is that of the body, None where the head has none.
     """
+    start, form = exchange.start, entry.form
+    if form is None or start is None or exchange.bypassed or daemon.observing:
+        return _made(daemon, exchange, entry, length)
+    natural, routed_id = start.wish.natural, start.routed_id
+    session = routed_id.encode("latin-1")
+    exchange.rewrote = session != form.sole or natural.minted or routed_id != natural.value
+    return form.fill(session, length)
+
+
+def _made(daemon: Daemon, exchange: Exchange, entry: Entry, length: int | None) -> bytes:
+    """The head of a request whose own head is new, or gets no session id of ours."""
     start = exchange.start
-    session, ours = exchange.filled, False
-    if start is not None and not exchange.bypassed:
+    session, ours = None, False
+    if start is None:
+        session = _unnamed(daemon, exchange, entry)
+    elif not exchange.bypassed:
         ours = not daemon.observing
         if ours:
             session = start.routed_id.encode("latin-1")
         elif daemon.lacks_session(entry.head.fields):
             session = start.wish.natural.value.encode("latin-1")
-    form = entry.form(rewritten=session is not None)
+    form = entry.form_with(session=session is not None)
     if form is not None:
         sole, head = form.sole, form.fill(session, length)
     else:
-        sole, head = _made(daemon, exchange, entry.sized(length), entry, session, ours=ours)
+        sole, head = _anew(daemon, exchange, entry.sized(length), entry, session, ours=ours)
     exchange.rewrote = False
     if ours and start is not None:
         natural = start.wish.natural
@@ -34,7 +47,16 @@ def outbound_head(daemon: Daemon, exchange: Exchange, entry: Entry, length: int 
     return head
 
 
-def _made(
+def _unnamed(daemon: Daemon, exchange: Exchange, entry: Entry) -> bytes | None:
+    """What is not routed keeps its session fields; an inference POST without any is given a minted one."""
+    target, head = entry.target, entry.head
+    if not (target.inference and head.method == b"POST" and daemon.lacks_session(head.fields)):
+        return None
+    unnamed = daemon.registry.unnamed(entry.scope, target.provider, exchange.at)
+    return unnamed.natural.value.encode("latin-1")
+
+
+def _anew(
     daemon: Daemon, exchange: Exchange, fields: list[Field], entry: Entry, session: bytes | None, *, ours: bool
 ) -> tuple[bytes | None, bytes]:
     """The head without a form, and the session in it where its fields are what the client's own would have been."""

@@ -5,7 +5,6 @@ read, a budgeted search) is a task. Whatever fails on the way becomes a response
 where one has begun.
 """
 
-import asyncio
 from collections.abc import Coroutine
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +14,8 @@ from proxy.client import ClientConnection
 from proxy.conversation.precedence import Kind
 from proxy.entry import Entry
 from proxy.errors import ProxyError
+from proxy.exchange import Exchange
+from proxy.incoming import Incoming
 from proxy.pour import Ended
 from proxy.recall import Recall
 
@@ -29,26 +30,31 @@ FAILED = "ocpool failed on this request; its log has the reason."
 class Relay(Attempts):
     """Serves one request of one client connection."""
 
-    __slots__ = ("_edge", "_gathering", "_over", "_task")
+    __slots__ = ("_gathering",)
 
-    def __init__(self, edge: "Edge", client: ClientConnection, entry: Entry, length: int | None, number: int) -> None:
-        super().__init__(edge.daemon, client, entry, length, number)
-        self._edge = edge
-        self._gathering = False
-        self._over = False
-        self._task: asyncio.Task[None] | None = None
+    def __init__(self, edge: "Edge", client: ClientConnection, entry: Entry, incoming: Incoming, number: int) -> None:
+        daemon, head = edge.daemon, entry.head
+        clock = daemon.clock
+        self.edge = edge
+        self.daemon = daemon
+        self.client = client
+        self.entry = entry
+        self.incoming = incoming
+        self.exchange = Exchange(number, clock.wall_ms(), clock.mono_ms(), head.method, entry.target, entry.scope)
+        self._gathering = entry.routed
+        self.pour = self._connection = self._upload = self._timers = self._task = None
 
     # -- what the client connection calls -------------------------------------------------------------
     def begin(self, rest: bytes) -> None:
         """Take the request on, with what came of its body so far."""
-        incoming, client = self.incoming, self.client
+        incoming = self.incoming
         try:
-            if self.exchange.routed:
-                incoming.gather(self.daemon.max_body_bytes, self.length)
-                self._gathering = True
-            client.body(incoming, rest)
-            if not incoming.arrived and not incoming.size and self.entry.head.expects:
-                client.write(_CONTINUE)
+            if self._gathering:
+                incoming.gather(self.daemon.max_body_bytes)
+            if not incoming.arrived:
+                self.client.body(incoming, rest)
+                if self.client.incoming is not None and not incoming.size and self.entry.head.expects:
+                    self.client.write(_CONTINUE)
             self._go_when_ready()
         except ProxyError as error:
             self.refuse(error)
@@ -76,12 +82,13 @@ class Relay(Attempts):
 
     # -- the way ---------------------------------------------------------------------------------------
     def _go_when_ready(self) -> None:
-        incoming = self.incoming
+        incoming, recall = self.incoming, self.daemon.recall
         if self._gathering and not incoming.arrived and incoming.kept:
             return
         self._gathering = False
-        recall = self.daemon.recall
-        if recall is not None and self.exchange.routed and self.entry.reading(None).kind is not Kind.OWNER:
+        if not self.entry.routed:
+            self.send()
+        elif recall is not None and (self.entry.reading or self.entry.read(None)).kind is not Kind.OWNER:
             self.spawn(self._recall(recall))
         else:
             self._choose()
@@ -92,9 +99,9 @@ class Relay(Attempts):
         self._choose()
 
     def _choose(self) -> None:
-        incoming = self.incoming
-        start = forward.prepare(self.daemon, self.exchange, self.entry, incoming)
-        if start is not None and start.budget_ms > 0 and self.daemon.search is not None:
+        daemon = self.daemon
+        start = forward.choose(daemon, self.exchange, self.entry, self.incoming)
+        if start is not None and start.budget_ms > 0 and daemon.search is not None:
             self.spawn(self._search())
         else:
             self.send()
@@ -127,27 +134,12 @@ class Relay(Attempts):
 
     def refuse(self, error: ProxyError) -> None:
         """Answer with an error of ours, or break the connection where an answer has begun."""
-        if self._over:
+        if self.client.relay is not self:
             return
         self.exchange.error = error
-        if self.begun:
+        if self.pour is not None:
             self.client.abort()
             self.finish(keep=False)
             return
         keep = self.entry.head.keep_alive and self.incoming.arrived
-        self.finish(keep=self._edge.refuse(self.client, error, self.entry, keep=keep))
-
-    def finish(self, *, keep: bool, close: bool = True) -> None:
-        """The request is over: everything is given back, and the client's connection goes on or ends.
-
-        Without ``close`` somebody else ends it.
-        """
-        if self._over:
-            return
-        self._over = True
-        task, self._task = self._task, None
-        if task is not None and task is not asyncio.current_task():
-            task.cancel()
-        self.end()
-        self.incoming.drop()
-        self._edge.relayed(self, keep=keep, close=close)
+        self.finish(keep=self.edge.refuse(self.client, error, self.entry, keep=keep))

@@ -105,7 +105,7 @@ class Service:
         self._watch = Watch(loaded.file or paths.config_file())
         self._stop = asyncio.Event()
         self._hurry = asyncio.Event()  # asked to stop twice
-        self._quiet = asyncio.Event()  # of the edge: nothing is being served
+        self._quiet = asyncio.Event()  # of the edge: nothing is being relayed any more
         self._drained = False
         self._servers: list[asyncio.Server] = []
         self._runtime_file: Path | None = None
@@ -125,7 +125,7 @@ class Service:
         daemon.search = upkeep.search
         await upkeep.open()
         edge = Edge(daemon, self._control)
-        daemon.in_flight = edge.relaying
+        daemon.clients = edge.clients
         upkeep.clients = edge.expire
         self._quiet = edge.quiet
         with self._signals():
@@ -201,12 +201,13 @@ class Service:
         if len(edge.clients) > len(edge.relaying):
             await _within(self._hurry, _ARRIVAL_S)  # we accepted it, so nobody else will serve what it is about to send
         daemon.stopping = True
-        for client in edge.clients - edge.relaying:
-            client.close()
+        for client in tuple(edge.clients):
+            if client.relay is None:
+                client.close()
         if edge.relaying and not self._hurry.is_set():
             await _within(edge.quiet, self._clock.seconds(daemon.settings.listen.drain_ms))
         daemon.aborting = True
-        left = list(edge.relaying)
+        left = edge.relaying
         if left:
             log.warning("aborting what did not finish within listen.drain_ms", requests=len(left))
         edge.quiet.clear()

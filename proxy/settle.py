@@ -157,6 +157,8 @@ def _uncached(used: Usage | None) -> int | None:
 def settle(daemon: Daemon, exchange: Exchange, ended_ms: float, now: int) -> None:
     """Everything that follows from a finished request. ``ended_ms`` and ``now`` are one instant on both clocks."""
     try:
+        if exchange.verdict is None:
+            exchange.verdict = verdict_of(exchange, daemon.settings.upstream.session_header)
         resolved = exchange.resolved
         if resolved is not None:
             completed = exchange.ended is Ended.COMPLETE and exchange.status is not None and exchange.status < 300

@@ -269,7 +269,7 @@ class Upkeep:
         while True:
             await asyncio.sleep(_WATCH_TICK_S)
             ticks += 1
-            for client in list(daemon.in_flight):
+            for client in daemon.in_flight:
                 if client.vanished() and client.transport is not None:
                     client.transport.abort()
             drift = clock.wall_ms() - clock.mono_ms() - offset

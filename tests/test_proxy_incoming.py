@@ -21,7 +21,7 @@ def test_whatever_its_pieces_a_body_is_the_same_and_what_follows_is_not_its(body
         else body
     )
     incoming = Incoming(Buffers(10_000), None if chunked else len(body), chunked=chunked)
-    incoming.gather(10_000, None if chunked else len(body))
+    incoming.gather(10_000)
     rest = b""
     for piece in pieces(wire + after, cuts):
         rest += piece if incoming.arrived else incoming.feed(piece)
@@ -35,18 +35,17 @@ def test_whatever_its_pieces_a_body_is_the_same_and_what_follows_is_not_its(body
 def test_no_body_has_arrived_from_the_start():
     incoming = Incoming(Buffers(0), None, chunked=False)
     assert incoming.arrived
-    assert incoming.at_once
-    assert incoming.framed() == []
+    assert incoming.at_once() == []
 
 
 def test_a_length_over_the_limit_is_refused_before_a_byte_came():
     with pytest.raises(BodyTooLarge, match=r"listen\.max_body_bytes"):
-        Incoming(Buffers(1_000), 11, chunked=False).gather(10, 11)
+        Incoming(Buffers(1_000), 11, chunked=False).gather(10)
 
 
 def test_chunks_are_refused_when_they_grow_over_the_limit():
     incoming = Incoming(Buffers(1_000), None, chunked=True)
-    incoming.gather(10, None)
+    incoming.gather(10)
     assert incoming.feed(b"a\r\n0123456789\r\n") == b""
     with pytest.raises(BodyTooLarge):
         incoming.feed(b"1\r\nx\r\n")
@@ -66,13 +65,13 @@ def test_what_finds_no_memory_is_not_kept_and_all_of_it_is_given_back(chunked: b
     length = None if chunked else 8
     bodies = [Incoming(buffers, length, chunked=chunked) for _ in range(3)]
     for body in bodies[:2]:
-        body.gather(100, length)
+        body.gather(100)
         body.feed(wire)
     assert [body.complete for body in bodies[:2]] == [True, False]
     bodies[0].drop()
     bodies[1].drop()
     assert buffers.used == 0
-    bodies[2].gather(100, length)
+    bodies[2].gather(100)
     bodies[2].feed(wire)
     assert bodies[2].complete
 
@@ -81,4 +80,4 @@ def test_a_large_body_is_not_written_in_one_go():
     incoming = Incoming(Buffers(1 << 30), AT_ONCE_BYTES + 1, chunked=False)
     incoming.feed(bytes(AT_ONCE_BYTES + 1))
     assert incoming.complete
-    assert not incoming.at_once
+    assert incoming.at_once() is None

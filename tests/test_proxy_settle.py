@@ -5,7 +5,6 @@ import pytest
 from config.settings import Settings
 from pool.clock import Clock
 from pool.model import Blame, Latency
-from proxy.conversation.body import BodyFacts
 from proxy.errors import (
     BadResponse,
     ClosedEarly,
@@ -48,10 +47,9 @@ class House:
 
 def exchange(*, stream: bool = True, **facts) -> Exchange:
     made = Exchange(1, 1_000, 0.0, b"POST", resolve(b"/zen/go/v1/chat/completions", "/zen/go/v1"))
-    made.routed = True
-    made.facts = BodyFacts(parsed=True, model="m", stream=stream)
+    made.model, made.stream = "m", stream
     made.attempts = 1
-    made.sent_ms, made.sent_at = 10.0, 1_010
+    made.sent_ms = 10.0
     for name, value in facts.items():
         setattr(made, name, value)
     return made

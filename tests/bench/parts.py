@@ -120,16 +120,18 @@ class Way:
         daemon, self._count = self._daemon, self._count + 1
         now, mono_ms = daemon.clock.wall_ms(), daemon.clock.mono_ms()
         exchange = Exchange(self._count, now, mono_ms, b"POST", _TARGET)
-        exchange.routed, exchange.scope, exchange.attempts, exchange.status = True, _SCOPE, 1, 200
+        exchange.scope, exchange.attempts, exchange.status = _SCOPE, 1, 200
         exchange.signals = Signals(upstream_ms=_ANSWER_MS)
         answer = _answered(each.answer)
+        facts: body.BodyFacts | None = None
 
         def read() -> None:
-            exchange.facts = body.read([each.data], len(each.data), False, daemon.registry.prefixes)
+            nonlocal facts
+            facts = body.read([each.data], len(each.data), False, daemon.registry.prefixes)
+            exchange.model, exchange.stream = facts.model, facts.stream
 
         def recognise() -> None:
-            exchange.resolved = daemon.registry.resolve(self._reading, _SCOPE, _PROVIDER, exchange.facts, now)
-            exchange.match = exchange.resolved.match
+            exchange.resolved = daemon.registry.resolve(self._reading, _SCOPE, _PROVIDER, facts, now)
 
         def choose() -> None:
             resolved = exchange.resolved

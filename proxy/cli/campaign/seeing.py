@@ -11,7 +11,6 @@ import orjson
 
 from pool.model import Outcome, Start
 from proxy import settle
-from proxy.conversation.body import BodyFacts
 from proxy.conversation.registry import Resolved
 from proxy.daemon import Daemon
 from proxy.exchange import Exchange
@@ -52,12 +51,12 @@ def exchange_of(asked: Asked, start: Start, answer: Answer, now: float, *, repla
     """The exchange of an attempt that is over now."""
     sent = now - answer.took_ms
     exchange = Exchange(0, int(sent), sent, b"POST", TARGET)
-    exchange.routed, exchange.rewrote = True, True
-    exchange.facts = BodyFacts(parsed=True, model=asked.model, stream=True, input_bytes=asked.body_bytes)
+    exchange.rewrote = exchange.stream = True
+    exchange.model = asked.model
     exchange.resolved = cast(Resolved, _TURN)
     exchange.start, exchange.replayed = start, replayed
     exchange.attempts = 1 + replayed
-    exchange.bytes_in, exchange.sent_ms, exchange.sent_at = asked.body_bytes, sent, int(sent)
+    exchange.bytes_in, exchange.sent_ms = asked.body_bytes, sent
     exchange.status = answer.status
     exchange.head_ms = None if answer.head_ms is None else sent + answer.head_ms
     fields = fields_of(answer, asked.model)
