@@ -7,8 +7,8 @@ import orjson
 
 from pool.clock import Clock
 from pool.profiles.throughput import PROMPT
+from proxy.answers.stream import StreamReader
 from proxy.pace import Pace
-from proxy.tap import Tap
 from proxy.wire.connection import Connection
 from proxy.wire.receiver import End
 
@@ -20,7 +20,7 @@ class Paced:
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
-        self.tap = Tap(clock.mono_ms, stream=True)
+        self.tap = StreamReader(clock.mono_ms)
         self.pace = Pace(clock.mono_ms)
         self.ended_ms: float | None = None
         self.body_id: str | None = None

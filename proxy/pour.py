@@ -36,8 +36,8 @@ class Later(Protocol):
     """A reader of answers that need not see each piece when it comes."""
 
     @property
-    def eager(self) -> bool:
-        """Does it want the next piece at once?"""
+    def begun(self) -> bool:
+        """Has the answer itself begun? Until then the reader wants each piece at once."""
 
     def feed_all(self, pieces: list[bytes]) -> None:
         """Pieces that came one after the other."""
@@ -104,7 +104,7 @@ class Pour:
     @property
     def patient(self) -> bool:
         """May what comes be shown to the tap later?"""
-        return self._later is None or not self._later.eager
+        return self._later is None or self._later.begun
 
     def passed(self, pieces: list[bytes], size: int) -> None:
         """What was written already."""

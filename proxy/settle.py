@@ -68,7 +68,7 @@ def verdict_of(exchange: Exchange, session_header: str) -> Verdict | None:
             if tap.error is not None:
                 exchange.refusal = refusals.in_stream_error(tap.error, session_header)
                 in_stream = exchange.refusal is not None
-    semantic = tap is None or tap.first_semantic_ms is not None
+    semantic = tap is None or tap.begun
     if ended is Ended.COMPLETE and exchange.refusal is None and 200 <= status < 300:
         return whole(semantic=semantic or not exchange.stream)
     return judge(

@@ -6,37 +6,37 @@ from proxy.exchange import Exchange
 from proxy.insight.usage import Ledger, Spent
 from proxy.pour import Ended
 
+_COMPLETE = Ended.COMPLETE
+
 
 def note(ledger: Ledger, exchange: Exchange) -> None:
     """Note what the gateway's answer cost; where there was none, or an error in its place, nothing did.
 
     The model is the one that was asked for, else the public name that the gateway gives, else the answer's own word.
     """
-    status, tap = exchange.status, exchange.tap
-    if status is None or not 200 <= status < 300 or not exchange.target.inference or exchange.method != b"POST":
+    status, target, used = exchange.status, exchange.target, exchange.used
+    if status is None or not 200 <= status < 300 or not target.inference or exchange.method != b"POST":
         return
-    used = exchange.used
     if used is None and exchange.refusal is not None:
         return
-    model = exchange.model
+    model, resolved = exchange.model, exchange.resolved
     if model is None:
-        signals = exchange.signals
-        model = signals.zen_model if signals is not None else None
-        if model is None and tap is not None:
-            model = tap.model
-    resolved = exchange.resolved
-    ledger.note(
-        Spent(
-            exchange.at,
-            exchange.scope,
-            exchange.target.provider,
-            model or "",
-            resolved.conversation.label if resolved is not None else "",
-            resolved is not None and resolved.side,
-            exchange.ended is not Ended.COMPLETE,
-            used,
-        )
-    )
+        model = _told(exchange)
+    if resolved is not None:
+        label, side = resolved.conversation.label, resolved.side
+    else:
+        label, side = "", False
+    partial = exchange.ended is not _COMPLETE
+    ledger.note(Spent(exchange.at, exchange.scope, target.provider, model, label, side, partial, used))
+
+
+def _told(exchange: Exchange) -> str:
+    """The model's name, where the request's body was not read for it."""
+    signals, tap = exchange.signals, exchange.tap
+    name = signals.zen_model if signals is not None else None
+    if name is None and tap is not None:
+        name = tap.model
+    return name or ""
 
 
 def note_probe(ledger: Ledger, stock: Stock, result: ProbeResult, at: int) -> None:

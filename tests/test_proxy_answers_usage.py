@@ -83,6 +83,26 @@ def test_parts_never_exceed_the_whole_and_nothing_raises(raw):
         assert usage.uncached >= 0
 
 
+CHAT = {
+    "prompt_tokens": st.integers(-1, 9),
+    "completion_tokens": st.integers(-1, 9),
+    "total_tokens": st.integers(),
+    "prompt_tokens_details": st.dictionaries(
+        st.sampled_from(["cached_tokens", "cache_write_tokens", "audio_tokens"]), st.integers(-1, 12) | st.none()
+    )
+    | st.none(),
+    "completion_tokens_details": st.dictionaries(st.just("reasoning_tokens"), st.integers(-1, 9) | st.booleans())
+    | st.integers(),
+}
+
+
+@given(st.fixed_dictionaries({}, optional=CHAT))
+def test_a_plain_chat_completions_counts_are_those_of_any_spelling(raw):
+    """A name of another protocol that tells nothing changes nothing, but how the object is read."""
+    if raw:
+        assert normalised(raw) == normalised({**raw, "input_tokens": None})
+
+
 def test_uncached_is_unknown_where_the_prompt_is():
     assert Usage(cached=5).uncached is None
     assert Usage(10, 4, 1).uncached == 5

@@ -5,6 +5,7 @@ import pytest
 from config.settings import Settings
 from pool.clock import Clock
 from pool.model import Blame, Latency
+from proxy.answers.stream import StreamReader
 from proxy.errors import (
     BadResponse,
     ClosedEarly,
@@ -20,7 +21,6 @@ from proxy.gateway.refusals import Refusal, RefusalKind
 from proxy.gateway.signals import Signals
 from proxy.pour import Ended
 from proxy.settle import outcome_of, stage_of, verdict_of
-from proxy.tap import Tap
 from proxy.verdict import Stage
 
 HEADER = "x-opencode-session"
@@ -86,7 +86,7 @@ def test_server_timing_is_the_latency_when_there_is_one():
 
 
 def test_without_it_the_first_semantic_event_is():
-    tap = Tap(lambda: 2_010.0, stream=True)
+    tap = StreamReader(lambda: 2_010.0)
     tap.feed(b'data: {"choices":[{"delta":{"content":"x"}}]}\n\n')
     got = outcome(exchange(status=200, ended=Ended.COMPLETE, signals=Signals(), tap=tap))
     assert (got.latency_ms, got.latency) == (2_000.0, Latency.FIRST_EVENT)
@@ -126,7 +126,7 @@ def test_an_overload_is_the_routes():
 
 
 def test_an_error_inside_a_200_is_no_success():
-    tap = Tap(lambda: 1.0, stream=True)
+    tap = StreamReader(lambda: 1.0)
     tap.feed(b'data: {"error":{"message":"Upstream request failed: [502] gone","type":"server_error"}}\n\n')
     it = exchange(status=200, ended=Ended.COMPLETE, signals=Signals(), tap=tap)
     verdict = verdict_of(it, HEADER)
@@ -141,6 +141,6 @@ def test_nothing_asked_is_nothing_judged():
 
 
 def test_uncached_input_is_what_the_provider_had_to_read():
-    tap = Tap(lambda: 1.0, stream=True)
+    tap = StreamReader(lambda: 1.0)
     tap.feed(b'data: {"choices":[],"usage":{"prompt_tokens":900,"prompt_tokens_details":{"cached_tokens":640}}}\n\n')
     assert outcome(exchange(status=200, ended=Ended.COMPLETE, tap=tap)).uncached_tokens == 260

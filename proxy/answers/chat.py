@@ -126,3 +126,33 @@ class ChatAnswer:
             self._finish,
             self._finish is not None and not self._cut,
         )
+
+
+def whole(document: Any) -> Answer | None:
+    """What a whole answer says, or a list of events; None where that is no chat completion.
+
+    Raises:
+        ValueError: some of it cannot be read.
+    """
+    if isinstance(document, dict) and (plain := _plain(document)) is not None:
+        return plain
+    chat = ChatAnswer()
+    if not chat.add(document if isinstance(document, list) else (document,)):
+        raise ValueError("not all of it has the shape of a chat completion")
+    return chat.answer() if chat.begun else None
+
+
+def _plain(document: dict[str, Any]) -> Answer | None:
+    """What nearly every whole answer says: a text of choice 0, and nothing else."""
+    choices = document.get("choices")
+    if not isinstance(choices, list) or len(choices) != 1 or not isinstance(choice := choices[0], dict):
+        return None
+    message, finish = choice.get("message"), choice.get("finish_reason")
+    if not isinstance(message, dict) or not isinstance(finish, str) or choice.get("index") or choice.get("delta"):
+        return None
+    text = message.get("content")
+    if not isinstance(text, str) or message.get("tool_calls") or message.get("function_call"):
+        return None
+    if len(text) > MAX_TEXT or not 0 < len(finish) <= _MAX_NAME:
+        return None
+    return Answer(text, (), finish, True)

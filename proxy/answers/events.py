@@ -30,6 +30,9 @@ def failed(event: dict[str, Any]) -> bool:
 
 def model_of(event: dict[str, Any]) -> str | None:
     """What an event calls the model."""
+    name = event.get("model")
+    if isinstance(name, str) and 0 < len(name) <= _LONGEST_MODEL:
+        return name
     for holder in (event, event.get("message"), event.get("response")):
         name = holder.get("model") or holder.get("modelVersion") if isinstance(holder, dict) else None
         if isinstance(name, str) and 0 < len(name) <= _LONGEST_MODEL:

@@ -4,10 +4,9 @@ Lines end in LF, CRLF or CR (the event-stream format of the HTML standard, secti
 """
 
 from abc import abstractmethod
-from collections.abc import Callable
 from itertools import cycle
 
-from proxy.answers.reading import Reading
+from proxy.answers.reading import Tap
 
 MAX_LINE = 262_144  # bytes; a longer line is not read: it is relayed all the same
 _MOST_PIECES = 64
@@ -17,24 +16,22 @@ _MOST_LARGE = 32_768  # bytes of such pieces that are held
 _PIECES = cycle(range(32, 64, 5))
 
 
-class Lines(Reading):
+class Lines(Tap):
     """Pieces on their way to lines. At most 64 KiB are held beside the latest piece and the beginning of one line.
 
-    While ``eager``, each line is read when it comes, and its instant is noted.
+    Until it has ``begun``, each line is read when it comes, and its instant is noted.
     """
 
-    __slots__ = ("_due", "_held", "_large", "_let_go", "_mono_ms", "_pieces", "_skipping", "eager")
+    __slots__ = ("_due", "_held", "_large", "_pieces", "_skipping")
 
-    def __init__(self, mono_ms: Callable[[], float], *, wants_answer: bool) -> None:
-        super().__init__(wants_answer=wants_answer)
-        self._mono_ms = mono_ms
+    def __init__(self) -> None:
+        self.begun = False
+        self.unread = None
         self._held: list[bytes] = []
         self._due = 0  # more pieces than this are looked at
         self._pieces = next(_PIECES)
         self._large = 0  # bytes that are held in large pieces
-        self._let_go = 0  # bytes that are held no more
         self._skipping = False
-        self.eager = True
 
     def feed(self, data: bytes) -> None:
         """The next piece. Never raises."""
@@ -50,13 +47,7 @@ class Lines(Reading):
         self._read()
         if self._held and self._is_whole(self._held[0]):
             self._held.append(b"\n")
-            self._let_go -= 1
             self._read()
-
-    @property
-    def size(self) -> int:
-        """How much came."""
-        return self._let_go + sum(map(len, self._held))
 
     @abstractmethod
     def _lines(self, batch: bytes) -> None:
@@ -74,7 +65,7 @@ class Lines(Reading):
         if len(self._held) <= self._due and self._large < _MOST_LARGE:
             return
         goes_on = b"\n" not in newest and b"\r" not in newest
-        if goes_on and self.eager and self._large < _MOST_LARGE and len(self._held) < _MOST_PIECES:
+        if goes_on and not self.begun and self._large < _MOST_LARGE and len(self._held) < _MOST_PIECES:
             return  # the line that is to be read when it comes
         self._read()
 
@@ -92,17 +83,15 @@ class Lines(Reading):
         self._skipping = len(rest) > MAX_LINE
         if self._skipping:
             self.unread = "line"
-            end, rest = len(joined), b""
-        self._let_go += end
+            rest = b""
         self._large = 0
         self._held = [rest] if rest else []
-        self._due = 0 if self.eager or self._skipping else self._pieces
+        self._due = self._pieces if self.begun and not self._skipping else 0
 
     def _skip(self, newest: bytes) -> bool:
         """In a line that is too long: True when it has ended, with what follows it held."""
         ends = [place for place in (newest.find(b"\n"), newest.find(b"\r")) if place >= 0]
         rest = newest[min(ends) :] if ends else b""
-        self._let_go += len(newest) - len(rest)
         self._held = [rest] if rest else []
         self._skipping = not ends
         return bool(ends)

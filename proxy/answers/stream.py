@@ -17,6 +17,8 @@ from proxy.answers.alike import Alike, alike
 from proxy.answers.chat import ChatAnswer
 from proxy.answers.events import semantic
 from proxy.answers.lines import MAX_LINE, Lines
+from proxy.answers.usage import normalised
+from proxy.conversation.answer import Answer
 
 OPENING_EVENTS = 64  # events parsed in search of one with output, then the next counts as such
 DONE = b"[DONE]"  # the end mark of the streams that have one
@@ -26,11 +28,18 @@ _NEXT = b"\n\ndata:"
 class StreamReader(Lines):
     """One stream."""
 
-    __slots__ = ("_alike",)
+    __slots__ = (
+        "_alike", "_chat", "_mono_ms", "events", "first_semantic_ms", "opening_events",
+    )  # fmt: skip
+    stream = True
 
-    def __init__(self, mono_ms: Callable[[], float], *, wants_answer: bool) -> None:
-        super().__init__(mono_ms, wants_answer=wants_answer)
+    def __init__(self, mono_ms: Callable[[], float], *, wants_answer: bool = False) -> None:
+        super().__init__()
+        self._mono_ms = mono_ms
+        self._chat = ChatAnswer() if wants_answer else None
         self._alike: Alike | None = None
+        self.events = self.opening_events = 0  # of all, those that came before any output
+        self.first_semantic_ms = self.usage = self.counts = self.error = self.model = None
 
     def feed_all(self, pieces: list[bytes]) -> None:
         """Pieces that came one after the other, most often an event each: read at once. Never raises."""
@@ -40,19 +49,31 @@ class StreamReader(Lines):
             texts = like.texts(pieces, size)
             if texts is not None:
                 self.events += len(pieces)
-                self._let_go += size
                 if self._chat is not None and like.said:
                     self._chat.add_texts(texts)
                 return
         self._due = 0
         self.feed(b"".join(pieces))
-        self._alike = None if self.eager or self._held else alike(pieces[-1])
+        self._alike = alike(pieces[-1]) if self.begun and not self._held else None
+
+    def close(self) -> None:
+        """The stream is over."""
+        super().close()
+        self.counts = normalised(self.usage)
+
+    @property
+    def answer(self) -> Answer | None:
+        """What the model said; without its text where some of it could not be read."""
+        if self._chat is None or not self._chat.begun:
+            return None
+        answer = self._chat.answer()
+        return answer if self.unread is None else answer._replace(text=None)
 
     def _is_whole(self, line: bytes) -> bool:
         return line.startswith(b"data:") and _object(line[5:]) is not None
 
     def _lines(self, batch: bytes) -> None:
-        if self.eager:
+        if not self.begun:
             batch = batch[self._opening(batch) :]
         lines = batch
         if b"\r" in lines:
@@ -81,7 +102,7 @@ class StreamReader(Lines):
             if len(line) > MAX_LINE:
                 self.unread = "line"
             elif line.startswith(b"data:") and self._opens(line[5:]):
-                self.eager = False
+                self.begun = True
                 self.first_semantic_ms = self._mono_ms()
                 return place
         return place

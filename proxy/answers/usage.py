@@ -7,13 +7,16 @@ the cache beside ``input_tokens``; Google counts thoughts beside the candidates.
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-_MOST = 10**12  # a count beyond this is a mistake
+_COUNTS = range(10**12 + 1)  # what is beyond is a mistake
 _PROMPT = ("prompt_tokens_details", "input_tokens_details")
 _COMPLETION = ("completion_tokens_details", "output_tokens_details")
 _INPUT = ("prompt_tokens", "input_tokens", "promptTokenCount")
 _OUTPUT = ("completion_tokens", "output_tokens", "candidatesTokenCount")
 _CACHED = ("cached_tokens", "prompt_cache_hit_tokens", "cache_read_input_tokens", "cachedContentTokenCount")
 _WRITTEN = ("cache_creation_input_tokens",)
+_OF_OTHERS = frozenset(
+    (*_PROMPT[1:], *_COMPLETION[1:], *_INPUT[1:], *_OUTPUT[1:], *_CACHED, *_WRITTEN, "cache_creation")
+)  # names that no plain chat completion has
 _BESIDE = frozenset({"cache_read_input_tokens", "cache_creation_input_tokens"})  # counted beside the prompt, not in it
 
 
@@ -68,10 +71,38 @@ def normalised(raw: Mapping[str, Any] | None) -> Usage | None:
     """The counts of a usage object; None where it holds none."""
     if not raw:
         return None
-    cached = _part(raw, _PROMPT, "cached_tokens")
+    total, cached, written, output, reasoning = _chat(raw) if _OF_OTHERS.isdisjoint(raw) else _in_any_spelling(raw)
+    if total is not None:
+        if cached is not None and cached > total:
+            cached = total
+        if written is not None:
+            written = min(written, total - (cached or 0))
+    elif output is cached is written is reasoning is None:
+        return None
+    return Usage(total, cached, written, output, reasoning)
+
+
+_Counts = tuple[int | None, int | None, int | None, int | None, int | None]  # in the order of ``Usage``
+
+
+def _chat(raw: Mapping[str, Any]) -> _Counts:
+    """The counts of a chat completion, where no other names are in use."""
+    cached = written = reasoning = None
+    details = raw.get("prompt_tokens_details")
+    if isinstance(details, dict):
+        cached, written = _count(details.get("cached_tokens")), _count(details.get("cache_write_tokens"))
+    details = raw.get("completion_tokens_details")
+    if isinstance(details, dict):
+        reasoning = _count(details.get("reasoning_tokens"))
+    return _count(raw.get("prompt_tokens")), cached, written, _count(raw.get("completion_tokens")), reasoning
+
+
+def _in_any_spelling(raw: Mapping[str, Any]) -> _Counts:
+    prompt, completion = _details(raw, _PROMPT), _details(raw, _COMPLETION)
+    cached = _count(prompt.get("cached_tokens"))
     if cached is None:
         cached = _first_count(raw, _CACHED)
-    written = _part(raw, _PROMPT, "cache_write_tokens")
+    written = _count(prompt.get("cache_write_tokens"))
     if written is None:
         written = _first_count(raw, _WRITTEN)
     if written is None and "cache_creation" in raw:
@@ -79,28 +110,24 @@ def normalised(raw: Mapping[str, Any] | None) -> Usage | None:
     total = _first_count(raw, _INPUT)
     if total is not None and "prompt_tokens" not in raw and not _BESIDE.isdisjoint(raw):
         total += (cached or 0) + (written or 0)
-    reasoning = _part(raw, _COMPLETION, "reasoning_tokens")
+    reasoning = _count(completion.get("reasoning_tokens"))
     output = _first_count(raw, _OUTPUT)
     if "candidatesTokenCount" in raw:
         reasoning = _count(raw.get("thoughtsTokenCount"))
         output = output + (reasoning or 0) if output is not None else None
-    if total is not None:
-        cached = min(cached, total) if cached is not None else None
-        written = min(written, total - (cached or 0)) if written is not None else None
-    usage = Usage(total, cached, written, output, reasoning)
-    return usage if usage != NOTHING else None
+    return total, cached, written, output, reasoning
 
 
 NOTHING = Usage()
 
 
-def _part(raw: Mapping[str, Any], holders: tuple[str, ...], name: str) -> int | None:
-    """A count among the details of another."""
+def _details(raw: Mapping[str, Any], holders: tuple[str, ...]) -> Mapping[str, Any]:
+    """What another count is made of."""
     for holder in holders:
         details = raw.get(holder)
         if isinstance(details, dict):
-            return _count(details.get(name))
-    return None
+            return details
+    return {}
 
 
 def _first_count(raw: Mapping[str, Any], names: tuple[str, ...]) -> int | None:
@@ -112,7 +139,7 @@ def _first_count(raw: Mapping[str, Any], names: tuple[str, ...]) -> int | None:
 
 def _count(value: object) -> int | None:
     """A number of tokens, or nothing of the kind."""
-    return value if type(value) is int and 0 <= value <= _MOST else None
+    return value if type(value) is int and value in _COUNTS else None
 
 
 def _sum(parts: object) -> int | None:

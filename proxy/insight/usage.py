@@ -78,16 +78,19 @@ class Ledger:
         self._said: dict[str, str] = {}  # what is wrong, by part
         self.dropped = 0
         self._wake = threading.Event()
+        self._resting = True  # the thread waits to be woken
         self._closing = threading.Event()
         self._thread: threading.Thread | None = None
 
     def note(self, spent: Spent) -> None:
         """Count one answer, soon. Never blocks, never raises."""
-        if len(self._waiting) >= _CAPACITY:
+        waiting = self._waiting
+        if len(waiting) >= _CAPACITY:
             self.dropped += 1
             return
-        self._waiting.append(spent)
-        if not self._wake.is_set():
+        waiting.append(spent)
+        if self._resting:
+            self._resting = False
             self._start()
             self._wake.set()
 
@@ -128,6 +131,7 @@ class Ledger:
             self._wake.wait()
             last = self._closing.wait(WRITE_SECONDS)  # let some gather, unless there is no more to come
             self._wake.clear()
+            self._resting = True
             try:
                 self.settle()
             except Exception as error:  # noqa: BLE001 - counts are lost, nothing else

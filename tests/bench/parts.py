@@ -18,6 +18,8 @@ from config.load import load
 from pool.clock import Clock
 from pool.model import Wish
 from proxy import settle
+from proxy.answers.body import BodyReader
+from proxy.answers.stream import StreamReader
 from proxy.build import build
 from proxy.conversation import body
 from proxy.conversation.ids import Reading, read_ids
@@ -27,7 +29,6 @@ from proxy.gateway.paths import resolve
 from proxy.gateway.signals import Signals
 from proxy.insight.redact import Redactor
 from proxy.pour import Ended
-from proxy.tap import Tap
 from tests.bench.table import made_console, table_of
 
 STAGES: Final = ("read the body", "recognise", "choose the id", "read the answer", "settle")
@@ -142,7 +143,7 @@ class Way:
 
         def hear() -> None:
             wanted = exchange.resolved is not None and exchange.resolved.wants_answer
-            exchange.tap = Tap(daemon.clock.mono_ms, stream=False, wants_answer=wanted)
+            exchange.tap = BodyReader(wants_answer=wanted)
             exchange.tap.feed(answer)
             exchange.ended = Ended.COMPLETE
             exchange.verdict = settle.verdict_of(exchange, "x-opencode-session")
@@ -166,9 +167,9 @@ def _stream(*, wants_answer: bool) -> float:
     event = b"data: %b\n\n" % orjson.dumps({"id": "chatcmpl-bench", "model": _MODEL, "choices": [choice]})
     best = 0.0
     for _ in range(_ROUNDS):
-        tap = Tap(lambda: 0.0, stream=True, wants_answer=wants_answer)
+        tap = StreamReader(lambda: 0.0, wants_answer=wants_answer)
 
-        def hear(tap: Tap = tap) -> None:
+        def hear(tap: StreamReader = tap) -> None:
             for _ in range(_EVENTS):
                 tap.feed(event)
             tap.close()

@@ -11,6 +11,7 @@ import orjson
 
 from pool.model import Outcome, Start
 from proxy import settle
+from proxy.answers.stream import StreamReader
 from proxy.conversation.registry import Resolved
 from proxy.daemon import Daemon
 from proxy.exchange import Exchange
@@ -104,7 +105,7 @@ def outcome_of(exchange: Exchange, verdict: Verdict, now: float) -> Outcome:
 def _tap(answer: Answer, sent: float) -> Tap:
     """What a tap saw of the answer: its first event with content, and its usage at the end."""
     first_ms = sent + (answer.first_ms or 0.0)
-    tap = Tap(lambda: first_ms, stream=True)
+    tap = StreamReader(lambda: first_ms)
     if answer.first_ms is not None:
         tap.feed(_event({"choices": [{"index": 0, "delta": {"content": "x"}}]}))
         if answer.complete:
