@@ -2,10 +2,10 @@
 
 from dataclasses import dataclass
 
-from proxy.conversation.asked import Step
 from proxy.conversation.body import BodyFacts
 from proxy.conversation.evidence import Evidence
 from proxy.conversation.ids import Reading
+from proxy.conversation.lineage import Step
 from proxy.conversation.precedence import Kind
 from proxy.conversation.recognising import by_id
 
@@ -39,7 +39,7 @@ def explain(
     steps.append(("content", f"{len(asked.transcript)} messages, {asked.transcript.answers} of them answers", None))
     decision = evidence.decide(asked, scope)
     label = decision.line.label if decision.line is not None else decision.label
-    return Explanation(label, decision.rule, decision.side or reading.side, (*steps, *decision.steps))
+    return Explanation(label, decision.rule, decision.side or reading.side, (*steps, *asked.steps))
 
 
 def steps_of(evidence: Evidence, label: str) -> list[dict[str, object]]:
