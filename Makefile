@@ -6,6 +6,7 @@
 # make image   build the container image and try it, without Docker (root on Debian)
 # make scenarios  what routing does in every scenario, 20 seeds; writes docs/scenarios.md
 # make slow    the tests that take minutes or hours
+# make search  property tests and state machines with examples that were not played before
 
 PYTHON ?= python3
 VENV ?= .venv
@@ -15,7 +16,7 @@ JOBS ?= 2
 ALONE = $(BIN)/python -m pytest -q --last-failed --last-failed-no-failures none -m 'not slow' $(ARGS)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo run test lint types imports tests slow bench traces image format docs scenarios clean
+.PHONY: help demo run test lint types imports tests search slow bench traces image format docs scenarios clean
 
 help:
 	@sed -n 's/^# make/make/p' Makefile
@@ -51,8 +52,11 @@ imports: $(VENV)/.developing
 tests: $(VENV)/.developing
 	$(BIN)/python -m pytest -q -n $(JOBS) --dist loadgroup -m 'not slow' $(ARGS) || $(ALONE)
 
+search: $(VENV)/.developing
+	$(BIN)/python -m pytest -q -n $(JOBS) --dist loadgroup -m 'hypothesis and not slow' --hypothesis-profile search $(ARGS)
+
 slow: $(VENV)/.developing
-	$(BIN)/python -m pytest -q -m slow --timeout 0 $(ARGS)
+	$(BIN)/python -m pytest -q -m slow --timeout 0 --hypothesis-profile search $(ARGS)
 
 bench: $(VENV)/.developing
 	$(BIN)/python -m tests.bench $(ARGS)

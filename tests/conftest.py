@@ -1,4 +1,8 @@
-"""Hypothesis as this house uses it: no deadlines, because a busy machine is no counterexample. And a folder for commands."""
+"""Hypothesis as this house uses it, and a folder for commands.
+
+No deadlines, because a busy machine is no counterexample. `make test` plays the same examples of a test each time, so that
+it says the same twice of the same tree; `make search` looks for others.
+"""
 
 import os
 from pathlib import Path
@@ -6,7 +10,8 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
-settings.register_profile("house", deadline=None)
+settings.register_profile("house", deadline=None, derandomize=True)
+settings.register_profile("search", deadline=None)
 settings.load_profile("house")
 
 

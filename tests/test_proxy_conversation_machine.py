@@ -18,15 +18,21 @@ LATER = ("go on", "yes", "Please write a test for that, too.")
 
 
 class Chat:
-    """What one client knows: its messages, and what each of its requests was taken for, and when."""
+    """What one client knows: its messages, what they were before it rewrote them, and what its requests were taken for."""
 
     def __init__(self, messages):
         self.messages = messages
+        self.before = []
         self.asks = []
 
+    def rewritten(self, messages):
+        self.before.append(list(self.messages))
+        self.messages = messages
+
     def apart(self, other):
-        """Its requests that the other could not have sent: (when, label)."""
-        return [(at, label) for at, label, messages in self.asks if messages != other.messages[: len(messages)]]
+        """Its requests that the other never could have sent: (when, label)."""
+        ways = (*other.before, other.messages)
+        return [(at, label) for at, label, asked in self.asks if all(asked != way[: len(asked)] for way in ways)]
 
 
 class Conversations(RuleBasedStateMachine):
@@ -81,11 +87,13 @@ class Conversations(RuleBasedStateMachine):
     @rule(target=running, chat=chats)
     def fork(self, chat):
         copy = self.chat([*chat.messages, user(self.unlike("A question of the fork"))])
+        copy.before = list(chat.before)
         return copy, self.asked(copy)
 
     @rule(target=chats, chat=chats, turns=st.integers(2, 3))
     def take_turns_with_a_copy(self, chat, turns):
         copy = self.chat(list(chat.messages))
+        copy.before = list(chat.before)
         for _ in range(turns):
             for one in (copy, chat):
                 one.messages.append(user(self.unlike("A question")))
@@ -96,7 +104,7 @@ class Conversations(RuleBasedStateMachine):
 
     @rule(target=running, chat=consumes(chats))
     def edit(self, chat):
-        chat.messages[-2:] = [user(self.unlike("An edited question"))]
+        chat.rewritten([*chat.messages[:-2], user(self.unlike("An edited question"))])
         return chat, self.asked(chat)
 
     @rule(target=running, chat=consumes(chats))
@@ -104,7 +112,7 @@ class Conversations(RuleBasedStateMachine):
         summary = self.unlike("A summary") * 5
         resolved = self.talk.ask([*chat.messages, user("Summarise this, please, for a successor.")])
         self.talk.answer(resolved, summary)
-        chat.messages = [user(f"This goes on from an earlier session:\n{summary}")]
+        chat.rewritten([user(f"This goes on from an earlier session:\n{summary}")])
         return chat, self.asked(chat)
 
     @rule(chat=chats)
