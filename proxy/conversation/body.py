@@ -41,6 +41,9 @@ class BodyFacts(NamedTuple):
     content: Content | None = None
 
 
+UNREAD: Final = BodyFacts(False)
+
+
 def read(chunks: list[bytes], size: int, encoded: bool, prefixes: Prefixes | None = None) -> BodyFacts:
     """Read a body of ``size`` bytes in ``chunks``; ``encoded`` when it has a Content-Encoding. Never raises.
 
@@ -51,22 +54,25 @@ def read(chunks: list[bytes], size: int, encoded: bool, prefixes: Prefixes | Non
     if size > PARSE_MAX_BYTES:
         model, stream = scan(chunks)
         return BodyFacts(False, _model(model), stream, input_bytes=size)
-    data = chunks[0] if len(chunks) == 1 else b"".join(chunks)
+    data = b"".join(chunks)  # a single one is not copied
     if size < SMALLEST:
         prefixes = None
-    facts = _continued(data, prefixes) if prefixes is not None else None
-    if facts is not None:
+    elif prefixes is not None and (facts := _continued(data, prefixes)) is not None:
         return facts
     try:
         document = orjson.loads(data)
     except ValueError:  # not JSON, not UTF-8, or nested too deep
-        return BodyFacts(False, input_bytes=size)
+        document = None
     if not isinstance(document, dict):
         return BodyFacts(False, input_bytes=size)
-    content = _content(document)
-    if content is not None and prefixes is not None:
-        content.remembering(prefixes, data, None)
-    return _facts(document, content, size)
+    for name in LISTS:
+        messages = document.get(name)
+        if isinstance(messages, list):
+            content = Content(document, name, messages)
+            if prefixes is not None:
+                content.remembering(prefixes, data, None)
+            return _facts(document, content, size)
+    return _facts(document, None, size)
 
 
 def _continued(data: bytes, prefixes: Prefixes) -> BodyFacts | None:
@@ -88,23 +94,16 @@ def _continued(data: bytes, prefixes: Prefixes) -> BodyFacts | None:
     return _facts(document, content, len(data))
 
 
-def _content(document: dict[str, Any]) -> Content | None:
-    for name in LISTS:
-        messages = document.get(name)
-        if isinstance(messages, list):
-            return Content(document, name, messages)
-    return None
-
-
 def _facts(document: dict[str, Any], content: Content | None, size: int) -> BodyFacts:
-    ids = _ids(document)
+    get = document.get
+    ids = () if _PLACES.isdisjoint(document) else _ids(document)
     return BodyFacts(
         True,
-        _model(document.get("model")),
-        document.get("stream") is True,
+        _model(get("model")),
+        get("stream") is True,
         ids,
         _cache_key(ids) if ids else None,
-        bool(document.get("tools") or document.get("functions")),
+        bool(get("tools") or get("functions")),
         content.count if content is not None else 0,
         size,
         content,
@@ -128,8 +127,6 @@ def _cache_key(ids: tuple[tuple[str, str], ...]) -> str | None:
 
 
 def _ids(document: dict[str, Any]) -> tuple[tuple[str, str], ...]:
-    if _PLACES.isdisjoint(document):
-        return ()
     found = _ids_in(document, "")
     for name in NESTED:
         nested = document.get(name)

@@ -1,5 +1,6 @@
 """The messages of one request, between the reading of its body and the decision about it. Then they are dropped."""
 
+from operator import itemgetter
 from typing import Any, Final
 
 import orjson
@@ -12,8 +13,7 @@ from proxy.conversation.transcript import MAX_MESSAGES, Transcript
 COUNTED: Final = 3
 FIRST: Final = 4  # messages among which a summary or a quoted opener is looked for
 _SYSTEM_END = 1024  # characters
-_NOTHING: Final[list[Any]] = []  # for all that were dropped: never changed
-_EMPTY: Final[dict[str, Any]] = {}
+_ROLE = itemgetter("role")
 LISTS: Final = ("messages", "input")  # what the APIs call the conversation
 
 
@@ -23,44 +23,19 @@ class Content:
     ``count`` is the number of messages that are no system's, to at most ``COUNTED``.
     """
 
-    __slots__ = (
-        "_chains",
-        "_data",
-        "_document",
-        "_first",
-        "_known",
-        "_messages",
-        "_name",
-        "_prefixes",
-        "_system",
-        "_transcript",
-        "count",
-    )
+    # Of most requests, which are named and small, nobody asks for any of these.
+    _data: bytes | None = None
+    _known: Known | None = None
+    _chains: list[int] | None = None
+    _prefixes: Prefixes | None = None
+    _transcript: Transcript | None = None
+    _first: list[Any] | None = None
 
     def __init__(self, document: dict[str, Any], name: str, messages: list[Any]) -> None:
         self._document = document
         self._name = name
         self._messages = messages
-        self._data: bytes | None = None
-        self._known: Known | None = None
-        self._chains: list[int] | None = None
-        self._prefixes: Prefixes | None = None
-        self._transcript: Transcript | None = None
-        self._first: list[Any] = []
-        self._system: object = None
-        self._open(messages)
-        self.count = min(COUNTED, len(self._first))
-
-    def _open(self, messages: list[Any]) -> None:
-        """Find the first few messages that are no system's, and the first that is; no further than that takes."""
-        first = self._first = []
-        for message in messages:
-            if not isinstance(message, dict) or message.get("role") not in SYSTEM:
-                first.append(message)
-                if len(first) == FIRST:
-                    break
-            elif self._system is None:
-                self._system = message.get("content")
+        self.count = counted(messages)
 
     def remembering(self, prefixes: Prefixes, data: bytes, found: tuple[Known, list[int]] | None) -> "Content":
         """The same, to be remembered by its bytes; ``found`` is what is known of their beginning."""
@@ -89,8 +64,8 @@ class Content:
         """What tells in no time whether a request opens as the last one did, in this process; 0 for nothing."""
         if self._known is not None:
             return self._known.opener_key
-        for message in self._first:
-            if isinstance(message, dict):
+        for message in self._messages:
+            if isinstance(message, dict) and message.get("role") not in SYSTEM:
                 return hash(text_of(message.get("content")))
         return 0
 
@@ -113,17 +88,18 @@ class Content:
         """The ends of the system prompt, where clients put their name, the folder and the date."""
         if self._known is not None:
             return self._known.system_key
-        if self._system is None:
-            return 0
-        text = text_of(self._system)
-        return hash((text[:_SYSTEM_END], text[-_SYSTEM_END:])) if len(text) > _SYSTEM_END else hash(text)
+        for message in self._messages[:FIRST]:
+            if isinstance(message, dict) and message.get("role") in SYSTEM:
+                text = text_of(message.get("content"))
+                return hash((text[:_SYSTEM_END], text[-_SYSTEM_END:])) if len(text) > _SYSTEM_END else hash(text)
+        return 0
 
     @property
     def alone(self) -> str | None:
         """The text, where one thing was said by the user and nothing else; None where there is more."""
-        if len(self._first) != 1 or self._known is not None:
+        if self.count != 1 or self._known is not None:
             return None
-        message = self._first[0]
+        message = self.first()[0]
         content = message.get("content") if isinstance(message, dict) and message.get("role") == "user" else None
         return content if isinstance(content, str) else None
 
@@ -131,7 +107,13 @@ class Content:
         """The first few messages' texts, answers included. Empty where only what is new was parsed."""
         if self._known is not None:
             return []
-        return [text_of(message.get("content")) for message in self._first if isinstance(message, dict)]
+        return [text_of(message.get("content")) for message in self.first() if isinstance(message, dict)]
+
+    def first(self) -> list[Any]:
+        """The first few messages that are no system's; no more are looked at than that takes."""
+        if self._first is None:
+            self._first = first_of(self._messages, FIRST)
+        return self._first
 
     def opener(self) -> str:
         """The text of the first thing the user said."""
@@ -158,12 +140,31 @@ class Content:
         """Read all of the messages after all, because what was remembered of them did not help."""
         if self._data is not None and self._known is not None:
             messages = orjson.loads(self._data)[self._name]
-            self._messages, self._known, self._transcript = messages, None, None
-            self._open(messages)
+            self._messages, self._known, self._transcript, self._first = messages, None, None, None
 
     def drop(self) -> None:
         """It was decided: let go of everything that can be read."""
-        self._messages = self._first = _NOTHING
-        self._document = _EMPTY
-        self._system = None
-        self._data = self._known = self._prefixes = self._transcript = None
+        self.__dict__.clear()
+
+
+def counted(messages: list[Any]) -> int:
+    """How many messages are no system's, to at most ``COUNTED``."""
+    try:
+        roles = [*map(_ROLE, messages[:FIRST])]
+    except (KeyError, TypeError):  # not all of them have one
+        return len(first_of(messages, COUNTED))
+    count = len(roles) - sum(map(roles.count, SYSTEM))
+    if count >= COUNTED:
+        return COUNTED
+    return count if len(messages) <= FIRST else len(first_of(messages, COUNTED))
+
+
+def first_of(messages: list[Any], most: int) -> list[Any]:
+    """The first messages that are no system's, however many of those there are between."""
+    first: list[Any] = []
+    for message in messages:
+        if not isinstance(message, dict) or message.get("role") not in SYSTEM:
+            first.append(message)
+            if len(first) == most:
+                break
+    return first

@@ -6,8 +6,8 @@ from proxy.conversation.asked import Step
 from proxy.conversation.body import BodyFacts
 from proxy.conversation.evidence import Evidence
 from proxy.conversation.ids import Reading
-from proxy.conversation.labels import identity_of, label_of
 from proxy.conversation.precedence import Kind
+from proxy.conversation.recognising import by_id
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +25,9 @@ def explain(
 ) -> Explanation:
     """What would be decided about this request now; nothing is changed. Probation of ids is not played through."""
     steps: list[Step] = []
-    named = label_of(secret, scope, identity_of(reading)) if reading.kind is not Kind.NONE else None
+    named = None
+    if reading.kind is not Kind.NONE:
+        named = by_id(secret, scope, reading.signal, reading.value, reading.match).label
     steps.append(("ids", f"{reading.match} decides" if named else "no id was sent", named))
     steps += [("ids", f"{other} says something else", None) for other in reading.disagrees]
     if reading.kind is Kind.OWNER:

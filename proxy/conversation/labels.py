@@ -9,7 +9,6 @@ import os
 import re
 from functools import lru_cache
 
-from proxy.conversation.ids import Reading
 from proxy.conversation.mac import mac
 from proxy.conversation.precedence import NAME, OURS
 
@@ -19,13 +18,8 @@ TELLING_LENGTH = 16  # a value this long is one session in whatever field it sta
 _NAMED = "name"
 
 
-def identity_of(reading: Reading) -> str:
-    """What makes a conversation the same one, within a scope."""
-    return identity(reading.signal, reading.value)
-
-
 def identity(signal: str, value: str) -> str:
-    """The identity of a value sent as this signal.
+    """What makes a conversation the same one, within a scope, of a value sent as this signal.
 
     Clients send one session in several fields, not always all of them, so a long value counts alone; a short one may
     be equal by accident and counts together with its field. Names given to ocpool are a family of their own.

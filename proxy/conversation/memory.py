@@ -59,8 +59,8 @@ class Memory:
 
     def touch(self, scope: str, label: str, now: int) -> None:
         """A conversation is in use, although nobody looked at what it says."""
-        line = self.current(scope, label)
-        if line is not None:
+        index = self._scopes.get(scope)
+        if index is not None and (line := index.current.get(label)) is not None:
             self._touch(line, now)
 
     def adopt(self, line: Lineage) -> None:

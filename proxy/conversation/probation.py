@@ -26,7 +26,8 @@ class Watch:
 
     ``key`` tells the latest opener, ``openers`` those that had nothing to do with each other and when they came.
     ``client`` tells its client apart from others, ``repeated``: the id came more than once. ``alias`` is the label of
-    the conversation that the id turned out to continue. ``demoted``: it is a cohort now.
+    the conversation that the id turned out to continue. ``demoted``: it is a cohort now. ``doubted``: its requests must
+    be looked at more closely.
     """
 
     label: str
@@ -38,11 +39,11 @@ class Watch:
     alias: str | None = None
     demoted: bool = False
     committed: bool = False
+    doubted: bool = False
 
-    @property
-    def doubted(self) -> bool:
-        """Must its requests be looked at more closely?"""
-        return self.alias is not None or self.demoted or len(self.openers) > 1
+    def weigh(self) -> None:
+        """Something was found out about the id, or turned out to be nothing."""
+        self.doubted = self.alias is not None or self.demoted or len(self.openers) > 1
 
     def opens(self, key: int, now: int, *, linked: bool) -> bool:
         """Note how a request opens; True when that makes the id a static one.
@@ -50,18 +51,18 @@ class Watch:
         ``linked``: what was said before under this id goes on, whatever the opener.
         """
         before, self.key = self.key, key
-        if linked or not before:
-            if before != key:
-                self.openers.pop(before, None)
-                self.openers[key] = now
-            return False
         if key == before:
             return False
-        if key in self.openers:
+        goes_on = linked or not before
+        if goes_on:
+            self.openers.pop(before, None)
+        elif key in self.openers:
             return True
-        self.openers = {opener: at for opener, at in self.openers.items() if now - at <= DAY_MS}
+        else:
+            self.openers = {opener: at for opener, at in self.openers.items() if now - at <= DAY_MS}
         self.openers[key] = now
-        return len(self.openers) >= STATIC_OPENERS
+        self.weigh()
+        return not goes_on and len(self.openers) >= STATIC_OPENERS
 
 
 class Probation:
@@ -77,9 +78,21 @@ class Probation:
 
     def of(self, label: str) -> Watch | None:
         """What is known of the id that makes this label."""
+        return self._watches.get(label)
+
+    def again(self, label: str, signal: str, *, aside: bool) -> Watch | None:
+        """The id that makes this label was sent. Returned if it came before, and nothing casts doubt on it.
+
+        ``aside``: with what may be a side call. What is more than that is looked at the first time it comes.
+        """
         watch = self._watches.get(label)
-        if watch is not None:
-            self._watches.move_to_end(label)
+        if watch is None:
+            return None
+        self._watches.move_to_end(label)
+        if watch.doubted or not (watch.committed or aside):
+            return None
+        if self._aliases or not watch.repeated:
+            self._repeated(watch, signal)
         return watch
 
     def begin(self, label: str, scope: str, client: int) -> Watch:
@@ -94,7 +107,7 @@ class Probation:
         until = self._unread.get((scope, signal, client))
         return until is not None and now < until
 
-    def repeated(self, watch: Watch, signal: str) -> None:
+    def _repeated(self, watch: Watch, signal: str) -> None:
         """A value came again: its field is no new one for every request, and what it names is alive.
 
         Other ids that turned out to continue the same conversation name conversations of their own from now on.
@@ -106,12 +119,14 @@ class Probation:
             if len(self._proven) >= _STREAKS:
                 self._proven.clear()
             self._proven[field] = None
-        for other in self._aliases.pop(watch.label, ()) if self._aliases else ():
+        for other in self._aliases.pop(watch.label, ()):
             other.alias = None
+            other.weigh()
 
     def alias(self, watch: Watch, label: str, signal: str, now: int) -> None:
         """A new value continues a conversation that was known before."""
         watch.alias = label
+        watch.weigh()
         self._aliases.setdefault(label, []).append(watch)
         field = watch.scope, signal, watch.client
         if field in self._proven:
@@ -129,6 +144,7 @@ class Probation:
     def demote(self, watch: Watch, signal: str) -> None:
         """The id is shared by several conversations."""
         watch.demoted = True
+        watch.weigh()
         self._cut(watch)
         self.notes.append(Note("static_id", {"signal": signal, "conversation": watch.label}))
 

@@ -5,19 +5,20 @@ cohort, and without any id, the content decides.
 """
 
 from collections.abc import Callable
+from functools import lru_cache
 from typing import NamedTuple
 
 from proxy.conversation.asked import ALIAS, ANSWER, COHORT, NEW, RETRY, SUMMARY, TOOL_ID, Asked, Decision
 from proxy.conversation.body import BodyFacts
 from proxy.conversation.evidence import Evidence, Track
 from proxy.conversation.ids import Reading
-from proxy.conversation.labels import identity_of, label_of
-from proxy.conversation.precedence import Kind
+from proxy.conversation.labels import identity, is_label, label_of
+from proxy.conversation.precedence import OURS, Kind
 from proxy.conversation.probation import Probation, Watch
-from proxy.conversation.side import looks_aside
 
 _LINKS = frozenset({TOOL_ID, ANSWER, SUMMARY, RETRY})
 _PROOFS = frozenset({TOOL_ID, ANSWER})
+_NONE, _COHORT = Kind.NONE, Kind.COHORT
 OWNER = "owner"
 
 
@@ -30,6 +31,14 @@ class Recognised(NamedTuple):
     track: Track | None = None
 
 
+@lru_cache(maxsize=4096)
+def by_id(secret: bytes, scope: str, signal: str, value: str, match: str) -> Recognised:
+    """Where a request belongs by its id alone. That is the same each time that the id comes."""
+    if signal == OURS and is_label(secret, scope, value):
+        return Recognised(value, match)
+    return Recognised(label_of(secret, scope, identity(signal, value)), match)
+
+
 class Recogniser:
     """Decides for one daemon. ``known`` tells whether a label's conversation was seen before this request."""
 
@@ -39,31 +48,26 @@ class Recogniser:
         self._secret = secret
         self._known = known
 
-    def recognise(self, reading: Reading, scope: str, facts: BodyFacts | None, now: int) -> Recognised | None:
-        """Where a request belongs; None when it names nothing and says nothing."""
+    def recognise(self, reading: Reading, scope: str, facts: BodyFacts, now: int, aside: bool) -> Recognised | None:
+        """Where a request belongs; None when it names nothing and says nothing. ``aside``: it may be a side call."""
         kind = reading.kind
-        if kind is Kind.NONE:
+        if kind is _NONE:
             return self._by_content(reading, scope, facts, now, None)
-        label = label_of(self._secret, scope, identity_of(reading))
-        if kind is Kind.COHORT:
-            return self._by_content(reading, scope, facts, now, label) or Recognised(label, reading.match)
-        if reading.rank == 0 or reading.side:  # the user's own word; and a side call shows nothing of how it goes on
-            return Recognised(label, reading.match)
-        watch = self.probation.of(label)
-        if watch is not None and not watch.doubted and (watch.committed or looks_aside(facts)):
-            self.probation.repeated(watch, reading.signal)
-            if self._opens_alike(watch, facts):
-                self.evidence.touch(scope, label, now)
-                return Recognised(label, reading.match)
-        found = self._by_owner(watch or label, reading, scope, facts, now)
-        return found or Recognised(label, reading.match)
-
-    def _opens_alike(self, watch: Watch, facts: BodyFacts | None) -> bool:
-        content = facts.content if facts is not None else None
-        return content is None or looks_aside(facts) or content.opener_key() == watch.key
+        signal = reading.signal
+        named = by_id(self._secret, scope, signal, reading.value, reading.match)
+        label = named.label
+        if kind is _COHORT and label != reading.value:
+            return self._by_content(reading, scope, facts, now, label) or named
+        if not reading.rank or reading.side:  # the user's own word; and a side call shows nothing of how it goes on
+            return named
+        watch = self.probation.again(label, signal, aside=aside)
+        if watch is not None and (aside or facts.content is None or facts.content.opener_key() == watch.key):
+            self.evidence.touch(scope, label, now)
+            return named
+        return self._by_owner(self.probation.of(label) or label, reading, scope, facts, now) or named
 
     def _by_owner(
-        self, watch: Watch | str, reading: Reading, scope: str, facts: BodyFacts | None, now: int
+        self, watch: Watch | str, reading: Reading, scope: str, facts: BodyFacts, now: int
     ) -> Recognised | None:
         """An id that is new (its label) or in doubt; None when nothing is said that would tell more than the id."""
         asked = self.evidence.ask(facts, None, now, retry=reading.retry)
@@ -132,7 +136,7 @@ class Recogniser:
         return Recognised(track.line.label, ALIAS, decision.side, track)
 
     def _by_content(
-        self, reading: Reading, scope: str, facts: BodyFacts | None, now: int, cohort: str | None
+        self, reading: Reading, scope: str, facts: BodyFacts, now: int, cohort: str | None
     ) -> Recognised | None:
         evidence = self.evidence
         asked = evidence.ask(facts, cohort, now, retry=reading.retry)

@@ -14,20 +14,20 @@ from config.settings import Settings
 from pool.eviction import batch
 from pool.model import Natural, Note, Shape
 from proxy.conversation.answer import Answer
-from proxy.conversation.body import BodyFacts
+from proxy.conversation.body import UNREAD, BodyFacts
 from proxy.conversation.evidence import Evidence, Track
 from proxy.conversation.ids import NEW, Reading
-from proxy.conversation.labels import TELLING_LENGTH, identity, identity_of, is_label, label_of, new_label
+from proxy.conversation.labels import TELLING_LENGTH, identity, label_of, new_label
 from proxy.conversation.naturals import Naturals, digest_of, mint, shape_of
-from proxy.conversation.precedence import OURS, PRECEDENCE, Kind, Where
-from proxy.conversation.prefixes import Prefixes
-from proxy.conversation.recognising import Recognised, Recogniser
+from proxy.conversation.precedence import PRECEDENCE, Kind, Where
+from proxy.conversation.recognising import Recognised, Recogniser, by_id
 from proxy.conversation.side import is_side_call, looks_aside
 
 MODELS_KEPT = 16  # models of one conversation that are remembered
 FAILURES_KEPT = 16
 CLAIMS_PER_CONVERSATION = 8  # claims on clients' values that are remembered past their conversations
 
+_OWNER = Kind.OWNER
 _SESSION_SIGNALS = tuple(name for row in PRECEDENCE if row.where is Where.FIELD and row.rank > 0 for name in row.names)
 
 
@@ -80,56 +80,65 @@ class Registry:
         self._secret = secret
         self._holder = holder
         self.evidence = evidence
+        self.prefixes = evidence.prefixes if evidence is not None else None  # what ``body.read`` need not read again
         if evidence is not None:
             evidence.busy = self._is_busy
         self._recogniser = Recogniser(evidence, secret, self._was_known) if evidence is not None else None
+        self._recognise = self._recogniser.recognise if self._recogniser is not None else self._by_id
         self._failures: list[Note] = []
         self._all: dict[str, Conversation] = {}
         self._idle: OrderedDict[str, Conversation] = OrderedDict()  # the longest idle first
+        self._look_at = 0  # until then nobody was idle for too long
         self._naturals = Naturals(secret, holder, 0)
         self.reconfigure(settings)
 
     def __len__(self) -> int:
         return len(self._all)
 
-    @property
-    def prefixes(self) -> Prefixes | None:
-        """What ``body.read`` may skip, because it read it before."""
-        return self.evidence.prefixes if self.evidence is not None else None
-
     def reconfigure(self, settings: Settings) -> None:
         """Take the limits of new settings; what is beyond them goes with the next request."""
         self._max_count = settings.conversation.max_count
         self._idle_ttl_ms = settings.conversation.idle_ttl_ms
+        self._look_at = 0
         self._naturals.remember = self._max_count * CLAIMS_PER_CONVERSATION
         if self.evidence is not None:
             self.evidence.reconfigure(settings)
 
     def resolve(self, reading: Reading, scope: str, provider: str, facts: BodyFacts | None, now: int) -> Resolved:
         """Find or begin the request's conversation, with one more in flight. Every call is owed one ``done``."""
-        if self._idle:
+        if now >= self._look_at:
             self._forget(now)
-        found = self._recognised(reading, scope, facts, now)
-        if facts is not None and facts.content is not None:
+        facts = facts or UNREAD
+        aside = looks_aside(facts)
+        try:
+            found = self._recognise(reading, scope, facts, now, aside)
+        except Exception as exc:  # noqa: BLE001  (content that cannot be weighed is no evidence)
+            self._failed(exc)
+            found = self._by_id(reading, scope)
+        if facts.content is not None:
             facts.content.drop()
         if found is None:
             return Resolved(self.unnamed(scope, provider, now), reading.side, False, reading.match)
-        label, track = found.label, found.track
+        label, match, side, track = found
         conversation = self._all.get(label)
         if conversation is None:
             conversation = self._begin(label, reading, scope, now)
-        conversation.match = found.match
+        conversation.match = match
         conversation.last_seen_at = now
         if not conversation.in_flight:
             self._idle.pop(label, None)
         conversation.in_flight += 1
-        if track is not None and reading.kind is not Kind.OWNER:
-            side = found.side or reading.side
-        else:
-            side = found.side or is_side_call(conversation.models, facts, reading)
-        if not side and facts is not None and facts.model is not None:
-            _note_model(conversation.models, facts.model, facts)
-        return Resolved(conversation, side, not side, found.match, track is not None, track)
+        side = side or reading.side
+        models, model = conversation.models, facts.model
+        if model is not None and not models.get(model):  # every request on it so far could have been a side call
+            alone = len(models) == 1 and model in models
+            if not (side or alone) and (track is None or reading.kind is _OWNER):
+                side = is_side_call(models, facts, reading)
+            if not side:
+                models[model] = not aside
+                if len(models) > MODELS_KEPT:
+                    del models[next(iter(models))]
+        return Resolved(conversation, side, not side, match, track is not None, track)
 
     def answered(self, resolved: Resolved, answer: Answer | None, now: int) -> None:  # noqa: ARG002 - one signature
         """What the upstream answered, whole or in part; None when it was not read. Once, before ``done``."""
@@ -145,13 +154,13 @@ class Registry:
         if resolved.track is not None and self.evidence is not None:
             self.evidence.done(resolved.track, now, completed=completed)
         conversation = resolved.conversation
-        if conversation.in_flight == 0 or self._all.get(conversation.label) is not conversation:
+        if not conversation.in_flight:  # it is none of these
             return
         conversation.in_flight -= 1
         conversation.last_seen_at = now
-        if resolved.turn and completed:
+        if completed and resolved.turn:
             conversation.turns += 1
-        if conversation.in_flight == 0:
+        if not conversation.in_flight:
             self._idle[conversation.label] = conversation
             if len(self._all) > self._max_count:
                 self._forget(now)
@@ -200,17 +209,11 @@ class Registry:
             self._recogniser.probation.notes = []
         return notes
 
-    def _recognised(self, reading: Reading, scope: str, facts: BodyFacts | None, now: int) -> Recognised | None:
-        if reading.signal == OURS and is_label(self._secret, scope, reading.value):
-            return Recognised(reading.value, reading.match)
-        if self._recogniser is not None:
-            try:
-                return self._recogniser.recognise(reading, scope, facts, now)
-            except Exception as exc:  # noqa: BLE001  (content that cannot be weighed is no evidence)
-                self._failed(exc)
+    def _by_id(self, reading: Reading, scope: str, *_: object) -> Recognised | None:
+        """Where a request belongs when nobody looks at what it says."""
         if reading.kind is Kind.NONE:
             return None
-        return Recognised(label_of(self._secret, scope, identity_of(reading)), reading.match)
+        return by_id(self._secret, scope, reading.signal, reading.value, reading.match)
 
     def _failed(self, exc: Exception) -> None:
         if len(self._failures) < FAILURES_KEPT:
@@ -253,9 +256,11 @@ class Registry:
         most = self._max_count
         if len(known) > most:
             most -= batch(most)
+        self._look_at = now + self._idle_ttl_ms
         while idle:
             label, oldest = next(iter(idle.items()))
             if len(known) <= most and now - oldest.last_seen_at < self._idle_ttl_ms:
+                self._look_at = oldest.last_seen_at + self._idle_ttl_ms
                 break
             del idle[label], known[label]
             if not oldest.natural.minted:
@@ -265,11 +270,3 @@ class Registry:
 @lru_cache(maxsize=256)
 def _unnamed(secret: bytes, scope: str, provider: str) -> Natural:
     return mint(secret, f"unnamed\0{scope}\0{provider}", Shape.UUID)
-
-
-def _note_model(models: dict[str, bool], model: str, facts: BodyFacts) -> None:
-    """Remember a turn's model, and whether it could not have been a side call."""
-    if not models.get(model):
-        models[model] = not looks_aside(facts)
-        if len(models) > MODELS_KEPT:
-            del models[next(iter(models))]

@@ -8,9 +8,9 @@ from proxy.conversation.ids import Reading
 SIDE_MESSAGES = 2
 
 
-def looks_aside(facts: BodyFacts | None) -> bool:
+def looks_aside(facts: BodyFacts) -> bool:
     """Could this be a side call: no tools, and at most two messages that are no system's?"""
-    return facts is not None and facts.parsed and not facts.tools and facts.non_system <= SIDE_MESSAGES
+    return facts.parsed and not facts.tools and facts.non_system <= SIDE_MESSAGES
 
 
 def is_side_call(models: Mapping[str, bool], facts: BodyFacts | None, reading: Reading) -> bool:
@@ -22,9 +22,9 @@ def is_side_call(models: Mapping[str, bool], facts: BodyFacts | None, reading: R
     """
     if reading.side:
         return True
-    model = facts.model if facts is not None else None
-    if model is None or not models or not looks_aside(facts):
+    if facts is None or facts.model is None or not models:
         return False
-    if model not in models:
-        return True
-    return not models[model] and any(models.values())
+    model = facts.model
+    if model in models and (models[model] or not any(models.values())):
+        return False
+    return looks_aside(facts)
