@@ -71,6 +71,37 @@ def test_it_makes_no_difference(layout, seed, first, more, change):
     assert facts_of(read(data, prefixes)) == facts_of(read(data))
 
 
+@settings(max_examples=40, deadline=None)
+@given(layout=layouts, seed=st.integers(0, 99), turns=st.lists(st.tuples(st.booleans(), st.integers(0, 2)), max_size=4))
+def test_it_makes_none_where_nobody_asked_what_was_said(layout, seed, turns):
+    """A request that is named is remembered, too; what stands behind its messages changes sometimes, or never."""
+    messages = said(60, seed)
+    prefixes = Prefixes()
+    read(encoded(messages[:90], layout, top_p=0), prefixes).content.remember()
+    for count, (asked, top_p) in enumerate(turns, 31):
+        data = encoded(messages[: 3 * count], layout, top_p=top_p)
+        short, long = read(data, prefixes), read(data)
+        assert short.content.partial
+        one, other = short.content, long.content
+        assert (one.client(), one.manner(), one.opener_key()) == (other.client(), other.manner(), other.opener_key())
+        if asked:
+            assert facts_of(short) == facts_of(long)
+        assert short._replace(content=None) == long._replace(content=None)
+        one.remember()
+
+
+@pytest.mark.parametrize("more", [b".5", b"e5", b"0", b"]", b"],[{}", b',{"role":"user"}]', b"{}", b",", b'} {"a":1}'])
+def test_what_is_put_in_between_and_is_no_json_is_left_to_the_parser(more):
+    """The bytes before and behind are known, and yet it is no body."""
+    data = encoded(said(40, 4), (True, True, None, True))
+    prefixes = Prefixes()
+    read(data, prefixes).content.remember()
+    end = data.rindex(b'], "stop"')
+    broken = data[:end] + more + data[end:]
+    assert read(broken, prefixes) == read(broken)
+    assert not read(broken, prefixes).parsed
+
+
 def test_a_turn_is_read_from_where_the_last_one_ended():
     """Also over several turns, and with a changed part behind the messages."""
     messages = said(60, 1)

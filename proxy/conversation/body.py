@@ -69,9 +69,10 @@ def read(chunks: list[bytes], size: int, encoded: bool, prefixes: Prefixes | Non
         messages = document.get(name)
         if isinstance(messages, list):
             content = Content(document, name, messages)
+            facts = _facts(document, content, size)
             if prefixes is not None:
-                content.remembering(prefixes, data, None)
-            return _facts(document, content, size)
+                content.remembering(prefixes, data, facts._replace(content=None))
+            return facts
     return _facts(document, None, size)
 
 
@@ -80,18 +81,25 @@ def _continued(data: bytes, prefixes: Prefixes) -> BodyFacts | None:
     found = prefixes.find(data)
     if found is None:
         return None
-    known = found[0]
-    key = b'"' + known.name.encode() + b'"'
-    if data.rfind(key, known.end) >= 0:
-        return None  # the same key again, perhaps: let the parser decide
+    known = found.known
+    name = known.layout.name
+    key = b'"' + name.encode() + b'"'
     try:
-        document = orjson.loads(data[: known.start - 1] + b"0}")
-        rest = orjson.loads(b"{" + key + b":[0" + data[known.end :])
+        if found.end:
+            document: dict[str, Any] = {}
+            messages = orjson.loads(b"[{}" + data[known.end : found.end] + b"]")[1:]
+        elif data.rfind(key, known.end) >= 0:
+            return None  # the same key again, perhaps: let the parser decide
+        else:
+            document = orjson.loads(data[: known.start - 1] + b"0}")
+            document.update(orjson.loads(b"{" + key + b":[{}" + data[known.end :]))
+            messages = document[name][1:]
     except ValueError:
         return None
-    document.update(rest)
-    content = Content(document, known.name, rest[known.name][1:]).remembering(prefixes, data, found)
-    return _facts(document, content, len(data))
+    content = Content(document, name, messages)
+    facts = _facts(document, None, len(data)) if document else known.layout.facts
+    content.remembering(prefixes, data, facts, found)
+    return facts._replace(non_system=content.count, input_bytes=len(data), content=content)
 
 
 def _facts(document: dict[str, Any], content: Content | None, size: int) -> BodyFacts:

@@ -1,14 +1,17 @@
 """The messages of one request, between the reading of its body and the decision about it. Then they are dropped."""
 
 from operator import itemgetter
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import orjson
 
 from proxy.conversation.hashing import Hasher
 from proxy.conversation.messages import SYSTEM, is_answer, text_of
-from proxy.conversation.prefixes import Known, Layout, Prefixes
+from proxy.conversation.prefixes import Found, Known, Layout, Prefixes
 from proxy.conversation.transcript import MAX_MESSAGES, Transcript
+
+if TYPE_CHECKING:
+    from proxy.conversation.body import BodyFacts
 
 COUNTED: Final = 3
 FIRST: Final = 4  # messages among which a summary or a quoted opener is looked for
@@ -24,10 +27,11 @@ class Content:
     """
 
     # Of most requests, which are named and small, nobody asks for any of these.
-    _data: bytes | None = None
-    _known: Known | None = None
-    _chains: list[int] | None = None
     _prefixes: Prefixes | None = None
+    _data: bytes = b""
+    _facts: "BodyFacts | None" = None
+    _found: Found | None = None
+    _known: Known | None = None
     _transcript: Transcript | None = None
     _first: list[Any] | None = None
 
@@ -37,33 +41,46 @@ class Content:
         self._messages = messages
         self.count = counted(messages)
 
-    def remembering(self, prefixes: Prefixes, data: bytes, found: tuple[Known, list[int]] | None) -> "Content":
-        """The same, to be remembered by its bytes; ``found`` is what is known of their beginning."""
-        self._prefixes, self._data = prefixes, data
+    def remembering(self, prefixes: Prefixes, data: bytes, facts: "BodyFacts", found: Found | None = None) -> None:
+        """It may be remembered by its bytes: ``facts`` is what else they say, ``found`` how they began before.
+
+        Where nothing behind the messages has changed, the document is empty: it was not read again.
+        """
+        self._prefixes, self._data, self._facts, self._found = prefixes, data, facts, found
         if found is not None:
-            self._known, self._chains = found
-            self.count = min(COUNTED, self._known.counted + self.count)
-        return self
+            self._known = found.known
+            self.count = min(COUNTED, found.known.layout.counted + self.count)
+
+    def remember(self) -> None:
+        """Know it by its bytes from now on, and what it says if that was read."""
+        if self._prefixes is not None:
+            self._prefixes.remember(self._data, self._layout(), self._transcript, self._found)
+
+    def _layout(self) -> Layout:
+        if self._known is not None and not self._document:
+            return self._known.layout._replace(counted=self.count)
+        assert self._facts is not None
+        keys = list(self._document)
+        return Layout(self._name, keys, self._facts, self.client(), self.count, self.opener_key(), self._system_key())
 
     def transcript(self, hasher: Hasher) -> Transcript | None:
         """The whole conversation as hashes; None when it is too long, or says nothing. Costs what is new."""
         if self._transcript is None:
-            known = self._known
+            before = self._known.transcript if self._known is not None else None
+            if before is None:
+                self.whole()  # of what is known by its bytes nobody asked what it says
             if len(self._messages) > MAX_MESSAGES:
                 return None
-            transcript = known.transcript.copy() if known is not None else Transcript()
+            transcript = before.copy() if before is not None else Transcript()
             transcript.extend(self._messages, hasher)
             self._transcript = transcript
-            if self._prefixes is not None and self._data is not None:
-                layout = Layout(self._name, list(self._document), self.count, self.opener_key(), self._system_key())
-                found = (known, self._chains or []) if known is not None else None
-                self._prefixes.remember(self._data, layout, transcript, found)
+            self.remember()
         return self._transcript if len(self._transcript) else None
 
     def opener_key(self) -> int:
         """What tells in no time whether a request opens as the last one did, in this process; 0 for nothing."""
         if self._known is not None:
-            return self._known.opener_key
+            return self._known.layout.opener_key
         for message in self._messages:
             if isinstance(message, dict) and message.get("role") not in SYSTEM:
                 return hash(text_of(message.get("content")))
@@ -76,6 +93,8 @@ class Content:
     def client(self) -> int:
         """What tells the client apart from others, in this process: the keys that it sends, in its order, its tools."""
         document = self._document
+        if self._known is not None and not document:
+            return self._known.layout.client
         tools = document.get("tools")
         if not tools or not isinstance(tools, list):
             return hash(tuple(document))
@@ -87,7 +106,7 @@ class Content:
     def _system_key(self) -> int:
         """The ends of the system prompt, where clients put their name, the folder and the date."""
         if self._known is not None:
-            return self._known.system_key
+            return self._known.layout.system_key
         for message in self._messages[:FIRST]:
             if isinstance(message, dict) and message.get("role") in SYSTEM:
                 text = text_of(message.get("content"))
@@ -138,9 +157,10 @@ class Content:
 
     def whole(self) -> None:
         """Read all of the messages after all, because what was remembered of them did not help."""
-        if self._data is not None and self._known is not None:
-            messages = orjson.loads(self._data)[self._name]
-            self._messages, self._known, self._transcript, self._first = messages, None, None, None
+        if self._known is not None:
+            self._document = orjson.loads(self._data)
+            self._messages = self._document[self._name]
+            self._known = self._found = self._transcript = self._first = None
 
     def drop(self) -> None:
         """It was decided: let go of everything that can be read."""

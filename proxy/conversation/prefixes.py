@@ -2,15 +2,19 @@
 
 A client sends the whole conversation with every turn, so a turn's body is the last one's with something put in. What
 was read is remembered by a hash of the raw bytes it was read from; a hit costs reading the bytes once, and parsing only
-what follows. Nothing depends on a hit: without one the body is parsed whole, with the same result.
+what follows; only the new messages, where what stands behind them all is the same, too. Nothing depends on a hit:
+without one the body is parsed whole, with the same result.
 """
 
 from collections import OrderedDict
-from typing import Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import orjson
 
 from proxy.conversation.transcript import Transcript
+
+if TYPE_CHECKING:
+    from proxy.conversation.body import BodyFacts
 
 CHUNK: Final = 16_384
 SMALLEST: Final = 2 * CHUNK  # a smaller body is parsed sooner than it is recognised
@@ -22,31 +26,47 @@ _TRIES = 64
 _BLANK: Final = b" \t\r\n"
 
 
-class Known(NamedTuple):
-    """What was read of a body up to ``end``, where its last message ended; ``start`` is where its list began.
+class Layout(NamedTuple):
+    """What a body has beside its messages, and what ``Content`` counted and looked up in them.
 
-    ``rest`` is the hash of the bytes between the last whole chunk and ``end``. ``name`` is the list's key.
+    ``name`` is the key of the list of messages, ``keys`` are all of them in their order.
     """
 
     name: str
+    keys: list[str]
+    facts: "BodyFacts"
+    client: int
+    counted: int
+    opener_key: int
+    system_key: int
+
+
+class Known(NamedTuple):
+    """What was read of a body up to ``end``, where its last message ended; ``start`` is where its list began.
+
+    ``rest`` is the hash of the bytes between the last whole chunk and ``end``, ``tail`` that of the ``behind`` bytes
+    from there on. ``transcript`` is None where nobody asked what was said.
+    """
+
+    layout: Layout
     start: int
     end: int
     rest: int
-    transcript: Transcript
-    counted: int
-    opener_key: int
-    system_key: int
+    behind: int
+    tail: int
+    transcript: Transcript | None
     chain: int
 
 
-class Layout(NamedTuple):
-    """What else is known of a body: its keys in their order, and what ``Content`` counted and looked up in it."""
+class Found(NamedTuple):
+    """The beginning that a body has in common with one before, and the hashes of its own beginnings, chunk by chunk.
 
-    name: str
-    keys: list[str]
-    counted: int
-    opener_key: int
-    system_key: int
+    ``end`` is where its last message ends, 0 where something else stands behind its messages than did before.
+    """
+
+    known: Known
+    chains: list[int]
+    end: int
 
 
 class Prefixes:
@@ -60,8 +80,8 @@ class Prefixes:
     def __len__(self) -> int:
         return sum(len(found) for found in self._kept.values())
 
-    def find(self, data: bytes) -> tuple[Known, list[int]] | None:
-        """The longest remembered beginning of this body, and the hashes of its own beginnings, chunk by chunk."""
+    def find(self, data: bytes) -> Found | None:
+        """The longest remembered beginning of this body."""
         if len(data) < SMALLEST or hash(data[:_GATE]) not in self._gates:
             return None
         chains = _chains(data, len(data), [])
@@ -69,33 +89,35 @@ class Prefixes:
             for known in self._kept.get(chains[count - 1], ()):
                 if known.end <= len(data) and hash(data[count * CHUNK : known.end]) == known.rest:
                     self._kept.move_to_end(known.chain)
-                    return known, chains
+                    end = len(data) - known.behind
+                    same = end >= known.end and data[end - 1 : end] == b"}" and hash(data[end:]) == known.tail
+                    return Found(known, chains, end if same else 0)
         return None
 
-    def remember(
-        self, data: bytes, layout: Layout, transcript: Transcript, found: tuple[Known, list[int]] | None
-    ) -> None:
+    def remember(self, data: bytes, layout: Layout, transcript: Transcript | None, found: Found | None) -> None:
         """Keep what was read of this body, if it is found where its messages begin and end.
 
         ``found`` is what ``find`` said of it.
         """
-        if len(data) < SMALLEST or len(transcript) > _MANY:
+        if len(data) < SMALLEST or (transcript is not None and len(transcript) > _MANY):
             return
-        name, keys, counted, opener_key, system_key = layout
-        known, chains = found if found is not None else (None, [])
-        at = keys.index(name)
-        start = known.start if known is not None else _start(data, name, keys[:at])
-        end = _end(data, keys[at + 1 :], known.end if known is not None else start) if start else 0
-        if not end:
-            return
+        at = layout.keys.index(layout.name)
+        if found is not None:
+            (_, start, least, *_), chains, end = found
+            if end == least:
+                return  # the same once more
+        else:
+            start = least = _start(data, layout.name, layout.keys[:at])
+            chains, end = [], 0
+        if start and not end:
+            end = _end(data, layout.keys[at + 1 :], least)
         count = end // CHUNK
         if not count:
             return
         chain = _chains(data, end, chains)[count - 1]
         rest = hash(data[count * CHUNK : end])
-        self._keep(
-            hash(data[:_GATE]), Known(name, start, end, rest, transcript, counted, opener_key, system_key, chain)
-        )
+        known = Known(layout, start, end, rest, len(data) - end, hash(data[end:]), transcript, chain)
+        self._keep(hash(data[:_GATE]), known)
 
     def _keep(self, gate: int, known: Known) -> None:
         old = self._kept.get(known.chain, ())
@@ -116,7 +138,9 @@ class Prefixes:
 
 def _size(known: Known) -> int:
     transcript = known.transcript
-    return 512 + 8 * (len(transcript.points) + len(transcript.marks) + len(transcript.ids))
+    if transcript is None:
+        return 1024
+    return 1024 + 8 * (len(transcript.points) + len(transcript.marks) + len(transcript.ids))
 
 
 def _chains(data: bytes, upto: int, chains: list[int]) -> list[int]:

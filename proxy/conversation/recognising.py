@@ -61,7 +61,10 @@ class Recogniser:
         if not reading.rank or reading.side:  # the user's own word; and a side call shows nothing of how it goes on
             return named
         watch = self.probation.again(label, signal, aside=aside)
-        if watch is not None and (aside or facts.content is None or facts.content.opener_key() == watch.key):
+        content = facts.content
+        if watch is not None and (aside or content is None or content.opener_key() == watch.key):
+            if not (aside or content is None):
+                content.remember()
             self.evidence.touch(scope, label, now)
             return named
         return self._by_owner(self.probation.of(label) or label, reading, scope, facts, now) or named
