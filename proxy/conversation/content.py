@@ -54,14 +54,14 @@ class Content:
     def remember(self) -> None:
         """Know it by its bytes from now on, and what it says if that was read."""
         if self._prefixes is not None:
-            self._prefixes.remember(self._data, self._layout(), self._transcript, self._found)
+            keys = list(self._document)
+            self._prefixes.remember(self._data, keys, self._layout(), self._transcript, self._found)
 
     def _layout(self) -> Layout:
         if self._known is not None and not self._document:
             return self._known.layout._replace(counted=self.count)
         assert self._facts is not None
-        keys = list(self._document)
-        return Layout(self._name, keys, self._facts, self.client(), self.count, self.opener_key(), self._system_key())
+        return Layout(self._name, self._facts, self.client(), self.count, self.opener_key(), self._system_key())
 
     def transcript(self, hasher: Hasher) -> Transcript | None:
         """The whole conversation as hashes; None when it is too long, or says nothing. Costs what is new."""

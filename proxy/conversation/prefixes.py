@@ -27,13 +27,9 @@ _BLANK: Final = b" \t\r\n"
 
 
 class Layout(NamedTuple):
-    """What a body has beside its messages, and what ``Content`` counted and looked up in them.
-
-    ``name`` is the key of the list of messages, ``keys`` are all of them in their order.
-    """
+    """What a body says beside its messages, which are its list ``name``, and what ``Content`` found out about them."""
 
     name: str
-    keys: list[str]
     facts: "BodyFacts"
     client: int
     counted: int
@@ -94,27 +90,23 @@ class Prefixes:
                     return Found(known, chains, end if same else 0)
         return None
 
-    def remember(self, data: bytes, layout: Layout, transcript: Transcript | None, found: Found | None) -> None:
+    def remember(
+        self, data: bytes, keys: list[str], layout: Layout, transcript: Transcript | None, found: Found | None
+    ) -> None:
         """Keep what was read of this body, if it is found where its messages begin and end.
 
-        ``found`` is what ``find`` said of it.
+        ``found`` is what ``find`` said of it. ``keys`` are all that it has, in their order; not needed where that knew
+        its end.
         """
         if len(data) < SMALLEST or (transcript is not None and len(transcript) > _MANY):
             return
-        at = layout.keys.index(layout.name)
-        if found is not None:
-            (_, start, least, *_), chains, end = found
-            if end == least:
-                return  # the same once more
-        else:
-            start = least = _start(data, layout.name, layout.keys[:at])
-            chains, end = [], 0
-        if start and not end:
-            end = _end(data, layout.keys[at + 1 :], least)
+        if found is not None and found.end == found.known.end:
+            return  # the same once more
+        start, end = _where(data, layout.name, keys, found)
         count = end // CHUNK
         if not count:
             return
-        chain = _chains(data, end, chains)[count - 1]
+        chain = _chains(data, end, found.chains if found is not None else [])[count - 1]
         rest = hash(data[count * CHUNK : end])
         known = Known(layout, start, end, rest, len(data) - end, hash(data[end:]), transcript, chain)
         self._keep(hash(data[:_GATE]), known)
@@ -138,9 +130,10 @@ class Prefixes:
 
 def _size(known: Known) -> int:
     transcript = known.transcript
-    if transcript is None:
-        return 1024
-    return 1024 + 8 * (len(transcript.points) + len(transcript.marks) + len(transcript.ids))
+    size = 1024 + 512 * len(known.layout.facts.ids)
+    if transcript is not None:
+        size += 8 * (len(transcript.points) + len(transcript.marks) + len(transcript.ids))
+    return size
 
 
 def _chains(data: bytes, upto: int, chains: list[int]) -> list[int]:
@@ -153,6 +146,17 @@ def _chains(data: bytes, upto: int, chains: list[int]) -> list[int]:
         chain = hash((chain, hash(data[end - CHUNK : end])))
         chains.append(chain)
     return chains
+
+
+def _where(data: bytes, name: str, keys: list[str], found: Found | None) -> tuple[int, int]:
+    """Where the list of messages begins, and where its last one ends; 0 for an end that is not found."""
+    if found is not None and found.end:
+        return found.known.start, found.end
+    at = keys.index(name)
+    if found is not None:
+        return found.known.start, _end(data, keys[at + 1 :], found.known.end)
+    start = _start(data, name, keys[:at])
+    return start, _end(data, keys[at + 1 :], start) if start else 0
 
 
 def _start(data: bytes, name: str, before: list[str]) -> int:
