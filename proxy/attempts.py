@@ -194,7 +194,11 @@ class Attempts:
         exchange.replayed = True
         exchange.refusal = exchange.verdict = exchange.ended = exchange.signals = None
         exchange.status = exchange.head_ms = None
-        self._let_go(connection)
+        self._connection = None
+        if self._upload is not None:
+            self._upload.stop()
+            self._upload = None
+        daemon.upstream.release(connection)
         self.send()
 
     async def _suspected(self, connection: Connection, head: ResponseHead, tap: Tap | None) -> None:
@@ -205,28 +209,26 @@ class Attempts:
     # -- the answer ------------------------------------------------------------------------------------
     def _answer(self, connection: Connection, head: ResponseHead, tap: Tap | None) -> None:
         """Pour the answer. After the first byte of it nothing but its own outcome leaves here."""
-        daemon, exchange, entry = self.daemon, self.exchange, self.entry
+        exchange, entry, transport = self.exchange, self.entry, self.client.transport
         if exchange.signals is None:
             exchange.signals = signals.read_noted(head.notable, exchange.at)
-        transport = self.client.transport
         if transport is None or transport.is_closing():
             exchange.ended = exchange.ended or Ended.CLIENT_GONE
             self.finish(keep=False)
             return
         exchange.head, exchange.tap = head, tap
-        feed: Sink | None = None
+        feed: Sink | None = tap.feed if tap is not None else None
         later = tap
-        if tap is not None:
-            feed = tap.feed
-            if exchange.stream and daemon.paces(exchange.model):
-                exchange.pace = Pace(daemon.clock.mono_ms)
-                feed, later = exchange.pace.beside(feed), None
-        asked, delimited = entry.head, head.framing.delimited
-        self._keep = keep = delimited and asked.keep_alive and self.incoming.arrived and not daemon.stopping
+        if exchange.stream and feed is not None and self.daemon.paces(exchange.model):
+            exchange.pace = Pace(self.daemon.clock.mono_ms)
+            feed, later = exchange.pace.beside(feed), None
+        asked, incoming, delimited = entry.head, self.incoming, head.framing.delimited
+        self._keep = keep = delimited and asked.keep_alive and incoming.arrived and not self.daemon.stopping
         bare = delimited and not asked.modern
-        self.incoming.drop()
+        incoming.drop()
+        added = added_fields(self.daemon, exchange, entry.allowed)
         self.pour = pour = Pour(transport, connection, feed, self._poured, bare=bare, later=later)
-        pour.start(response_head(head, added_fields(daemon, exchange, entry.allowed), close=not keep, dechunk=bare))
+        pour.start(response_head(head, added, close=not keep, dechunk=bare))
 
     def _poured(self) -> None:
         """The pour has ended, one way or the other."""
@@ -261,14 +263,6 @@ class Attempts:
         elif self._connection is not None:
             self._connection.fail(UpstreamTimedOut(f"The upstream was silent for longer than {setting}.", written=True))
 
-    def _let_go(self, connection: Connection) -> None:
-        """Give a connection back, or drop it where its exchange is not over."""
-        self._connection = None
-        if self._upload is not None:
-            self._upload.stop()
-            self._upload = None
-        self.daemon.upstream.release(connection)
-
     def finish(self, *, keep: bool, close: bool = True) -> None:
         """The request is over: everything is given back, and the client's connection goes on or ends.
 
@@ -278,13 +272,14 @@ class Attempts:
         if client.relay is not self:
             return  # it was over before
         client.relay = None
-        if self._task is not None or self._timers is not None:
+        if self._task is not None or self._timers is not None or self._upload is not None:
             self._stop_waiting()
         if connection is not None:
             if pour is not None and pour.ended is None:
                 pour.ended = exchange.ended or Ended.STOPPED
                 connection.abort()
-            self._let_go(connection)
+            self._connection = None
+            self.daemon.upstream.release(connection)
         exchange.bytes_in = self.incoming.size
         if pour is not None:
             exchange.bytes_out = pour.bytes
@@ -295,10 +290,13 @@ class Attempts:
         client.done(keep=keep and not self.daemon.stopping, close=close)
 
     def _stop_waiting(self) -> None:
-        """End what still waits for something."""
+        """End what runs beside the wait for the answer."""
         task, self._task = self._task, None
         if task is not None and task is not asyncio.current_task():
             task.cancel()
         if self._timers is not None:
             self._timers.stop()
             self._timers = None
+        if self._upload is not None:
+            self._upload.stop()
+            self._upload = None

@@ -33,7 +33,7 @@ class Entry:
     ``admitted``: it was let in, and ``scope`` is who asks, 16 hex, see ``scopes.py``. ``origin`` is the page of
     ``listen.allowed_origins`` that asks, ``allowed`` what it wants to read in every answer, as it stands in a head.
     ``settings`` are those under which all this holds. ``reading`` is what the client's ids say, once it was asked for;
-    ``form`` the head that goes upstream with our session id, where it came before and can have one.
+    ``form`` the head that goes upstream with the id we chose, where it came before and can have one.
     """
 
     __slots__ = (
@@ -41,7 +41,7 @@ class Entry:
         "_before",
         "_begins_at",
         "_daemon",
-        "_plain",
+        "_forms",
         "admitted",
         "allowed",
         "encoded",
@@ -78,7 +78,7 @@ class Entry:
         self.scope = ""
         self.reading: Reading | None = None
         self.form: Form | None = None
-        self._plain: Form | None = None
+        self._forms: tuple[Form | None, Form | None] | None = None
 
     def admit(self) -> None:
         """Check who asks for what.
@@ -122,13 +122,14 @@ class Entry:
         """The head that goes upstream with its blanks; None where it must be made for each request anew."""
         if not self.remembered:
             return None
-        if self._plain is None:
+        if self._forms is None:
             daemon = self._daemon
             host = daemon.upstream.origin.host_field
             upward = self.head, self.target.upstream, host, daemon.session_header
-            self.form = form_of(*upward, rewritten=True)
-            self._plain = form_of(*upward, rewritten=False)
-        return self.form if session else self._plain
+            self._forms = form_of(*upward, rewritten=False), form_of(*upward, rewritten=True)
+            if not daemon.observing:
+                self.form = self._forms[1]
+        return self._forms[session]
 
     def length_in(self, data: bytes) -> tuple[int, int] | None:
         """The length in ``data``, and where its body begins, if it begins with this head but for the length."""

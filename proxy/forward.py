@@ -5,7 +5,7 @@ Local memory only, never a wait. What decides lives in ``conversation`` and ``po
 
 from pool.model import Source, Start, Wish
 from proxy.conversation import body
-from proxy.conversation.registry import Conversation
+from proxy.conversation.registry import Resolved
 from proxy.daemon import Daemon
 from proxy.entry import Entry
 from proxy.exchange import Exchange
@@ -17,7 +17,7 @@ def choose(daemon: Daemon, exchange: Exchange, entry: Entry, incoming: Incoming)
     """Tell the conversation of a request that is routed, and choose its id. None where that failed."""
     try:
         facts = model = None
-        if incoming.complete:
+        if incoming.arrived and incoming.kept:
             facts = body.read(incoming.chunks, incoming.size, entry.encoded, daemon.registry.prefixes)
             exchange.model = model = facts.model
             exchange.stream = facts.stream
@@ -26,7 +26,7 @@ def choose(daemon: Daemon, exchange: Exchange, entry: Entry, incoming: Incoming)
             reading = entry.read(facts)
         provider, now = entry.target.provider, exchange.at
         exchange.resolved = resolved = daemon.registry.resolve(reading, entry.scope, provider, facts, now)
-        wish = _wish(resolved.conversation, provider, model or "", resolved.turn, reading.parent is not None)
+        wish = _wish(resolved, provider, model or "", reading.parent is not None)
         if daemon.way_out.watched and not daemon.observing and daemon.way_out.bypasses(provider, now):
             exchange.bypassed = True
             start = unrouted(wish, now)
@@ -43,8 +43,9 @@ def choose(daemon: Daemon, exchange: Exchange, entry: Entry, incoming: Incoming)
     return start
 
 
-def _wish(conversation: Conversation, provider: str, model: str, turn: bool, child: bool) -> Wish:
+def _wish(resolved: Resolved, provider: str, model: str, child: bool) -> Wish:
     """What the request asks of the pool: what the last one of its conversation asked, unless they differ."""
+    conversation, turn = resolved.conversation, resolved.turn
     wish = conversation.wish
     if (
         wish is None

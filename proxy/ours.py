@@ -54,6 +54,8 @@ def added_fields(daemon: Daemon, exchange: Exchange, allowed: bytes) -> bytes:
     start, resolved = exchange.start, exchange.resolved
     if start is None or resolved is None or not daemon.expose:
         return allowed
-    label, match, route = resolved.conversation.label, resolved.match, start.source
-    said = f"x-ocpool-conversation: {label}\r\nx-ocpool-match: {match}\r\nx-ocpool-route: {route}\r\n"
-    return allowed + said.encode("latin-1", "replace")
+    said = (
+        f"x-ocpool-conversation: {resolved.conversation.label}\r\nx-ocpool-match: {resolved.match}\r\n"
+        f"x-ocpool-route: {start.source}\r\n"
+    ).encode("latin-1", "replace")
+    return allowed + said

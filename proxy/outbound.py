@@ -15,7 +15,7 @@ def outbound_head(daemon: Daemon, exchange: Exchange, entry: Entry, length: int 
     ``length`` is that of the body, None where the head has none.
     """
     start, form = exchange.start, entry.form
-    if form is None or start is None or exchange.bypassed or daemon.observing:
+    if form is None or start is None or exchange.bypassed:
         return _made(daemon, exchange, entry, length)
     natural, routed_id = start.wish.natural, start.routed_id
     session = routed_id.encode("latin-1")
@@ -62,10 +62,10 @@ def _anew(
     """The head without a form, and the session in it where its fields are what the client's own would have been."""
     header = daemon.session_header
     own = rewrite(fields, session_header=header, session=None, parent=_nobody)
-    if ours:
-        sent = rewrite(fields, session_header=header, session=session, parent=partial(_parent, daemon, exchange))
-    else:
-        sent = own if session is None else [*own, (header, session)]
+    sent = own
+    if session is not None:
+        parent = partial(_parent, daemon, exchange) if ours else _same
+        sent = rewrite(fields, session_header=header, session=session, parent=parent)
     head = request_head(
         entry.head.method,
         entry.target.upstream,
@@ -87,3 +87,7 @@ def _parent(daemon: Daemon, exchange: Exchange, value: bytes) -> bytes | None:
 
 def _nobody(_value: bytes) -> bytes | None:
     return None
+
+
+def _same(value: bytes) -> bytes | None:
+    return value

@@ -82,13 +82,15 @@ class Relay(Attempts):
 
     # -- the way ---------------------------------------------------------------------------------------
     def _go_when_ready(self) -> None:
-        incoming, recall = self.incoming, self.daemon.recall
-        if self._gathering and not incoming.arrived and incoming.kept:
+        if not self._gathering:
+            self.send()
+            return
+        incoming = self.incoming
+        if not incoming.arrived and incoming.kept:
             return
         self._gathering = False
-        if not self.entry.routed:
-            self.send()
-        elif recall is not None and (self.entry.reading or self.entry.read(None)).kind is not Kind.OWNER:
+        recall = self.daemon.recall
+        if recall is not None and (self.entry.reading or self.entry.read(None)).kind is not Kind.OWNER:
             self.spawn(self._recall(recall))
         else:
             self._choose()
@@ -99,9 +101,8 @@ class Relay(Attempts):
         self._choose()
 
     def _choose(self) -> None:
-        daemon = self.daemon
-        start = forward.choose(daemon, self.exchange, self.entry, self.incoming)
-        if start is not None and start.budget_ms > 0 and daemon.search is not None:
+        start = forward.choose(self.daemon, self.exchange, self.entry, self.incoming)
+        if start is not None and start.budget_ms > 0 and self.daemon.search is not None:
             self.spawn(self._search())
         else:
             self.send()

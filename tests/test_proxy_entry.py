@@ -1,9 +1,12 @@
 """Heads at the door: let in or not, and remembered for as long as the settings stay."""
 
+import contextlib
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from config.load import Loaded, load
 from pool.clock import Clock
@@ -66,6 +69,31 @@ def test_a_second_length_is_refused_whether_or_not_the_head_is_known(opened: Ope
         for _ in range(2):
             with pytest.raises(BadRequest):
                 entrance.enter(head(*fields))
+
+
+def test_the_same_head_again_is_told_by_its_bytes_as_it_is_by_reading_it(opened: Open):
+    """But for the length of its body, and whatever comes behind it; and nothing else is taken for it."""
+    known_head = head("Authorization: Bearer k", "Content-Length: 12", "x-session-id: a")
+    before, _, after = known_head.partition(b"12")
+    entrance = Entrance(opened())
+    known, _ = entrance.enter(known_head)
+    lengths = st.one_of(st.integers(0, 10**14).map(str), st.sampled_from(["", "007", "+1", "1_0", " 5", "1e3", "5 "]))
+    spoilt = st.one_of(st.none(), st.tuples(st.integers(0, len(known_head)), st.sampled_from([b"", b"x", b"\r\n"])))
+
+    @given(lengths, st.binary(max_size=20), spoilt)
+    def holds(length: str, body: bytes, spoil: tuple[int, bytes] | None):
+        data = before + length.encode() + after + body
+        if spoil is not None:
+            data = data[: spoil[0]] + spoil[1] + data[spoil[0] + 1 :]
+        end = data.find(b"\r\n\r\n") + 4
+        expected = None
+        if end >= 4:
+            with contextlib.suppress(BadRequest):
+                entry, found = entrance.enter(data[:end])
+                expected = (found, end) if entry is known else None
+        assert known.length_in(data) == expected
+
+    holds()
 
 
 def test_other_settings_forget_what_was_let_in_under_the_old(opened: Open):

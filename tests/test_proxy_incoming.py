@@ -13,17 +13,25 @@ def pieces(data: bytes, cuts: list[int]) -> list[bytes]:
     return [data[a:b] for a, b in zip(places, places[1:], strict=False)]
 
 
-@given(st.binary(max_size=200), st.binary(max_size=20), st.lists(st.integers(0, 300), max_size=6), st.booleans())
-def test_whatever_its_pieces_a_body_is_the_same_and_what_follows_is_not_its(body, after, cuts, chunked):
+@given(
+    st.binary(max_size=200),
+    st.one_of(st.just(b""), st.binary(max_size=20)),
+    st.lists(st.integers(0, 300), max_size=6),
+    st.booleans(),
+    st.booleans(),
+)
+def test_whatever_its_pieces_a_body_is_the_same_and_what_follows_is_not_its(body, after, cuts, chunked, with_head):
     wire = (
         b"".join(b"%x;x=1\r\n%b\r\n" % (len(p), p) for p in pieces(body, [3]) if p) + b"0\r\nT: 1\r\n\r\n"
         if chunked
         else body
     )
-    incoming = Incoming(Buffers(10_000), None if chunked else len(body), chunked=chunked)
+    came = pieces(wire + after, cuts)
+    first = came[0] if with_head and came else b""
+    incoming = Incoming(Buffers(10_000), None if chunked else len(body), first, chunked=chunked)
     incoming.gather(10_000)
     rest = b""
-    for piece in pieces(wire + after, cuts):
+    for piece in came[1:] if incoming.arrived and first else came:
         rest += piece if incoming.arrived else incoming.feed(piece)
     assert incoming.arrived
     assert incoming.complete
@@ -36,6 +44,13 @@ def test_no_body_has_arrived_from_the_start():
     incoming = Incoming(Buffers(0), None, chunked=False)
     assert incoming.arrived
     assert incoming.at_once() == []
+
+
+def test_what_came_with_a_head_that_announces_no_body_is_not_its():
+    incoming = Incoming(Buffers(0), None, b"GET / HTTP/1.1\r\n", chunked=False)
+    assert incoming.feed(b"GET / HTTP/1.1\r\n") == b"GET / HTTP/1.1\r\n"
+    assert incoming.complete
+    assert incoming.size == 0
 
 
 def test_a_length_over_the_limit_is_refused_before_a_byte_came():
