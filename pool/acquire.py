@@ -4,7 +4,9 @@ Memory only. A conversation that has to start on its natural id is held to it un
 a healthy one stays, because moving throws its prompt cache away.
 """
 
-from pool.bindings import is_natural, stored_id, wire_id
+from typing import Final
+
+from pool.bindings import stored_id, wire_id
 from pool.decisions import Chosen, of_spare, pin, skip_pin
 from pool.imports import inherit
 from pool.inventory import stocks_of
@@ -14,16 +16,14 @@ from pool.orders import order
 from pool.parts import Parts
 from pool.policy import Policy
 
+_NATURAL: Final = Source.NATURAL
+
 
 def start(parts: Parts, wish: Wish, now: int) -> Start:
     """The id to send this request on."""
-    policy = parts.policy(wish.judged)
-    if not policy.routed:
-        return Start(wish, wish.natural.value, Source.NONE, now, bound=False, first_turn=False)
-    if not wish.turn or not wish.model:
-        return aside(parts, wish, now)
-    if not policy.applied:
-        return _forecast(parts, wish, policy, now)
+    policy = parts.policies[wish.judged]
+    if not (policy.applied and wish.turn):
+        return _unbound(parts, wish, policy, now)
     binding = current(parts, wish, now)
     if binding is None:
         return _begin(parts, wish, policy, now)
@@ -31,7 +31,17 @@ def start(parts: Parts, wish: Wish, now: int) -> Start:
         moved = _leave(parts, wish, binding, now)
         if moved is not None:
             return moved
-    return _resume(parts, wish, binding, policy, now)
+    if now > binding.last_seen_at:  # noqa: PLR1730  (no call)
+        binding.last_seen_at = now
+    budget_ms = _stay(parts, wish, binding, policy, now) if binding.source is _NATURAL else 0.0
+    return on(wish, binding, now, budget_ms)
+
+
+def _unbound(parts: Parts, wish: Wish, policy: Policy, now: int) -> Start:
+    """A request that binds nothing."""
+    if not policy.routed:
+        return Start(wish, wish.natural.value, Source.NONE, now, bound=False, first_turn=False)
+    return _forecast(parts, wish, policy, now) if wish.turn else aside(parts, wish, now)
 
 
 def aside(parts: Parts, wish: Wish, now: int) -> Start:
@@ -58,7 +68,7 @@ def current(parts: Parts, wish: Wish, now: int) -> Binding | None:
         parts.bindings.end(binding, now)
         parts.notes.append(parts.note("expire", wish, binding.routed_id))
         return None
-    if wire_id(binding, wish.natural) is None:  # the client names the conversation by another value now
+    if binding.value is None and wire_id(binding, wish.natural) is None:  # the client names it by another value now
         parts.bindings.forget(binding, now)
         return None
     return binding
@@ -94,8 +104,7 @@ def routed_source(parts: Parts, wish: Wish, *, had_route: bool = False) -> Sourc
 
 def on(wish: Wish, binding: Binding, now: int, budget_ms: float = 0.0) -> Start:
     """A start on a binding."""
-    routed_id = wire_id(binding, wish.natural) or wish.natural.value
-    return Start(wish, routed_id, binding.source, now, bound=True, first_turn=binding.turns == 0, budget_ms=budget_ms)
+    return Start(wish, binding.value or wish.natural.value, binding.source, now, True, binding.turns == 0, budget_ms)
 
 
 def _begin(parts: Parts, wish: Wish, policy: Policy, now: int) -> Start:
@@ -149,16 +158,13 @@ def _doubt(parts: Parts, wish: Wish, binding: Binding, now: int) -> None:
         order(parts, wish, now)
 
 
-def _resume(parts: Parts, wish: Wish, binding: Binding, policy: Policy, now: int) -> Start:
-    binding.last_seen_at = max(binding.last_seen_at, now)
-    budget = 0.0
-    if is_natural(binding):
-        if binding.turns:
-            parts.bindings.keep(binding, now)
-        if binding.marked or (binding.turns == 0 and binding.key in parts.searching):
-            budget = _budget(parts, wish, policy, now, first=False)
-    parts.bindings.touch(binding, now)
-    return on(wish, binding, now, budget)
+def _stay(parts: Parts, wish: Wish, binding: Binding, policy: Policy, now: int) -> float:
+    """One more turn on the natural id: from the second on it counts. How long may it look for another first?"""
+    if binding.turns:
+        parts.bindings.keep(binding, now)
+    if binding.marked or (binding.turns == 0 and binding.key in parts.searching):
+        return _budget(parts, wish, policy, now, first=False)
+    return 0.0
 
 
 def _leave(parts: Parts, wish: Wish, binding: Binding, now: int) -> Start | None:
@@ -170,7 +176,7 @@ def _leave(parts: Parts, wish: Wish, binding: Binding, now: int) -> Start | None
     lane = parts.lanes.of(binding.key)
     parts.refill.demanded(parts.stock_for(wish), now)
     if routed_id is None:
-        policy = parts.policy(wish.judged)
+        policy = parts.policies[wish.judged]
         spare = lane.lease(now) or parts.inventory.take(stocks_of(wish), now, policy.ttl_ms)
         if spare is None:
             _unmoved(parts, wish, lane, policy, now)
@@ -196,16 +202,11 @@ def _unmoved(parts: Parts, wish: Wish, lane: Lane, policy: Policy, now: int) -> 
 
 def _budget(parts: Parts, wish: Wish, policy: Policy, now: int, *, first: bool) -> float:
     """How long this request may look for a fast id before it is sent."""
-    key = wish.key
-    if parts.searching.get(key, 0) > now:
-        return float(parts.searching[key] - now)
-    pool = parts.settings.pool
-    budget = pool.startup_budget_ms if first else pool.request_budget_ms
-    if policy.paced and first:
-        budget = max(budget, pool.request_budget_ms)  # a round precedes the first turn
-    if not budget or not policy.spares or not parts.settings.probe_for(wish.model).enabled:
-        return 0.0
-    return 0.0 if parts.cooldown.get(key, 0) > now else float(budget)
+    until = parts.searching.get(wish.key, 0)
+    if until > now:
+        return float(until - now)
+    budget = policy.first_budget_ms if first else policy.budget_ms
+    return 0.0 if not budget or parts.cooldown.get(wish.key, 0) > now else float(budget)
 
 
 def _forecast(parts: Parts, wish: Wish, policy: Policy, now: int) -> Start:

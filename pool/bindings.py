@@ -5,7 +5,7 @@ that is a client's own value is held as ``digest:<hex>``; the value itself comes
 """
 
 from collections import OrderedDict
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
 from typing import Final
 
@@ -25,9 +25,7 @@ def stored_id(natural: Natural) -> str:
 
 def wire_id(binding: Binding, natural: Natural | None = None) -> str | None:
     """The id a binding's requests go out on; None while a client's value has not come back yet."""
-    if not binding.routed_id.startswith(DIGEST_PREFIX):
-        return binding.routed_id
-    if natural is not None and binding.routed_id == DIGEST_PREFIX + natural.digest:
+    if binding.value is None and natural is not None and binding.routed_id == DIGEST_PREFIX + natural.digest:
         binding.value = natural.value
     return binding.value
 
@@ -46,15 +44,18 @@ class Bindings:
         "_had_route",
         "_holders",
         "_keys_of",
+        "_lease_ttl_ms",
+        "_persist",
         "_settings",
+        "get",
         "known",
         "outbox",
         "retired",
     )
 
     def __init__(self, settings: Settings) -> None:
-        self._settings = settings
         self._by_key: dict[str, Binding] = {}
+        self.get: Callable[[str], Binding | None] = self._by_key.get  # by its key
         self._keys_of: dict[str, dict[str, None]] = {}  # by conversation
         self._holders: dict[str, dict[str, None]] = {}  # by a client's value, as it is stored
         self._brief: OrderedDict[str, None] = OrderedDict()  # natural ones of one turn, the first bound first
@@ -63,14 +64,14 @@ class Bindings:
         self.known: set[str] = set()  # keys that the store has
         self.retired: dict[str, int] = {}  # digest -> when
         self.outbox = Outbox()
+        self.reconfigure(settings)
 
     def reconfigure(self, settings: Settings) -> None:
         self._settings = settings
+        self._lease_ttl_ms = settings.binding.lease_ttl_ms
+        self._persist = settings.binding.persist
 
     # -- reading ----------------------------------------------------------------------------------
-    def get(self, key: str) -> Binding | None:
-        return self._by_key.get(key)
-
     def __iter__(self) -> Iterator[Binding]:
         return iter(tuple(self._by_key.values()))
 
@@ -90,7 +91,7 @@ class Bindings:
 
     def is_alive(self, binding: Binding, now: int) -> bool:
         """Idle no longer than the lease, and not struck out."""
-        if now - binding.last_seen_at > self._settings.binding.lease_ttl_ms:
+        if now - binding.last_seen_at > self._lease_ttl_ms:
             return False
         if not binding.failures or is_natural(binding):
             return True
@@ -129,13 +130,13 @@ class Bindings:
             return []
         self._durable[binding.key] = None
         self._brief.pop(binding.key, None)
-        if self._settings.binding.persist:
+        if self._persist:
             self.outbox.bind(binding.key, now)
         return self._make_room(binding.key, now)
 
     def touch(self, binding: Binding, now: int, *, pressing: bool = False) -> None:
         """Its measurements changed; ``pressing`` when that is a decision others should know."""
-        if binding.key in self._durable and self._settings.binding.persist:
+        if self._persist and binding.key in self._durable:
             self.outbox.touch(binding.key, now, pressing=pressing)
 
     def retire(self, binding: Binding, now: int) -> None:
@@ -143,13 +144,13 @@ class Bindings:
         self.ban(binding.routed_id, now)
         _remember(self._had_route, binding.key)
         self._drop(binding.key)
-        if self._settings.binding.persist:
+        if self._persist:
             self.outbox.retire(binding.key, binding.routed_id, now)
 
     def forget(self, binding: Binding, now: int) -> None:
         """Drop a binding whose id stays usable for its conversation: a natural one."""
         written = self._drop(binding.key)
-        if written and self._settings.binding.persist:
+        if written and self._persist:
             self.outbox.forget(binding.key, binding.routed_id, now)
 
     def end(self, binding: Binding, now: int) -> None:
@@ -173,7 +174,7 @@ class Bindings:
         dead = [binding for binding in self if not self.is_alive(binding, now)]
         for binding in dead:
             self.end(binding, now)
-        horizon = now - self._settings.binding.lease_ttl_ms
+        horizon = now - self._lease_ttl_ms
         self.retired = {digest: at for digest, at in self.retired.items() if at >= horizon}
         return dead
 
@@ -227,6 +228,8 @@ class Bindings:
         self._keys_of.setdefault(key.partition("::")[0], {})[key] = None
         if binding.routed_id.startswith(DIGEST_PREFIX):
             self._holders.setdefault(binding.routed_id, {})[key] = None
+        else:
+            binding.value = binding.routed_id
 
     def _drop(self, key: str) -> bool:
         self._let_go(self._by_key.pop(key))

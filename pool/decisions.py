@@ -51,7 +51,7 @@ def skip_pin(parts: Parts, wish: Wish, source: str, reason: str, best: Spare | N
 
 def counterfactual(parts: Parts, wish: Wish, lane: Lane, chosen: Chosen) -> dict[str, object]:
     """What the natural id gave beside what was chosen, and how much faster that is."""
-    policy = parts.policy(wish.judged)
+    policy = parts.policies[wish.judged]
     gain = _ratio(chosen.tps, lane.natural_tps) if policy.paced else _ratio(lane.natural_ms, chosen.ms)
     return {
         "profile": "throughput" if policy.paced else "latency",

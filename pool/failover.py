@@ -17,7 +17,7 @@ from pool.parts import Parts
 def replace(parts: Parts, start: Start, now: int) -> Start | None:
     """A standby or a fresh spare for a refused attempt; None: send the client the refusal."""
     wish = start.wish
-    policy = parts.policy(wish.judged)
+    policy = parts.policies[wish.judged]
     if not (policy.applied and policy.spares and wish.turn) or start.source is Source.NONE:
         return None
     if parts.faults.saw(wish.judged, start.routed_id, now):
@@ -84,4 +84,4 @@ def _take(parts: Parts, start: Start, now: int) -> Spare | None:
     parts.refill.demanded(parts.stock_for(start.wish), now)
     if parts.faults.unproven(start.wish.judged, now):
         return None  # the gateway was at fault, and nothing says that it is not
-    return parts.inventory.take(stocks_of(start.wish), now, parts.policy(start.wish.judged).ttl_ms)
+    return parts.inventory.take(stocks_of(start.wish), now, parts.policies[start.wish.judged].ttl_ms)

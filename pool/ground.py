@@ -26,12 +26,12 @@ class PoolGround:
         binding = current(parts, wish, now)
         if binding is not None and not is_natural(binding):
             return on(wish, binding, now)
-        spare = parts.inventory.take(stocks_of(wish), now, parts.policy(wish.judged).ttl_ms)
+        spare = parts.inventory.take(stocks_of(wish), now, parts.policies[wish.judged].ttl_ms)
         return None if spare is None else self._move(wish, spare, None, now)
 
     def take_stale(self, start: Start, now: int) -> Spare | None:
         stock = self._parts.stock_for(start.wish)
-        return self._parts.inventory.take_stale((stock,), now, self._parts.policy(start.wish.judged).ttl_ms)
+        return self._parts.inventory.take_stale((stock,), now, self._parts.policies[start.wish.judged].ttl_ms)
 
     def put_back(self, spare: Spare) -> None:
         self._parts.inventory.admit(spare)
@@ -79,6 +79,6 @@ class PoolGround:
         if old is not None:
             parts.bindings.forget(old, now)
         parts.notes.append(parts.note("take", wish, spare.id, upstream_ms=spare.upstream_ms, by=source.value))
-        if not parts.policy(wish.judged).paced:  # a round tells its own decisions
+        if not parts.policies[wish.judged].paced:  # a round tells its own decisions
             parts.notes += pin(parts, wish, spare.id, "probe" if source is Source.PROBE else "lease", of_spare(spare))
         return on(wish, bind(parts, wish, spare.id, source, now, spare=spare), now)

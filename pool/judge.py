@@ -3,6 +3,8 @@
 The verdict names the id it was measured on. If the conversation has another by now, nothing changes.
 """
 
+from typing import Final
+
 from pool import pacing
 from pool.acquire import bind, bind_natural, routed_source
 from pool.bindings import is_natural, wire_id
@@ -10,34 +12,45 @@ from pool.decisions import keep_natural
 from pool.failover import settle
 from pool.lanes import Worth
 from pool.learning import learn_turn
-from pool.model import Binding, Blame, Latency, Note, Outcome, Source, Start
+from pool.model import Binding, Blame, Latency, Note, Outcome, Source, Start, Wish
 from pool.parts import Parts
 from pool.pauses import LIMIT_MS, Area, Reason
 from pool.policy import Policy
-from pool.retire import Effect, case_of, effect_of, plain_effect
+from pool.retire import HEALTHY, SEEN, Effect, case_of, effect_of, plain_effect
 
-_TELLING = frozenset({Effect.MARK, Effect.HEALTHY})
+_NONE: Final = Source.NONE
+_NATURAL: Final = Source.NATURAL
+_UPSTREAM: Final = Latency.UPSTREAM
+_TELLING: Final = frozenset({Effect.MARK, Effect.HEALTHY})
 
 
 def observe(parts: Parts, start: Start, outcome: Outcome, now: int) -> list[Note]:
     """What the outcome of one attempt changes."""
     wish = start.wish
-    policy = parts.policy(wish.judged)
-    notes = _world(parts, start, outcome, now)
-    notes += learn_turn(parts, start, outcome, policy, now)
-    if policy.paced and policy.routed and not policy.applied and wish.turn and wish.model:
-        return notes + pacing.watch(parts, start, outcome, now)
-    if not policy.applied or not wish.turn or not wish.model or start.source is Source.NONE:
-        return notes
-    return notes + _judge(parts, start, outcome, policy, now)
+    policy = parts.policies[wish.judged]
+    notes: list[Note] = []
+    if not outcome.accepted:
+        notes += _pause(parts, wish, outcome, now)
+    else:
+        parts.refill.answered_at[wish.judged] = now
+        if parts.pauses.in_force:
+            notes += _resume(parts, wish)
+    if outcome.judged or outcome.endpoint is not None:
+        notes += learn_turn(parts, start, outcome, policy, now)
+    if policy.applied:
+        if wish.turn and start.source is not _NONE:
+            notes += _judge(parts, start, outcome, policy, now)
+    elif policy.paced and wish.turn:
+        notes += pacing.watch(parts, start, outcome, now)
+    return notes
 
 
 def _judge(parts: Parts, start: Start, outcome: Outcome, policy: Policy, now: int) -> list[Note]:
     """What it changes about the id that a turn went out on."""
     wish = start.wish
-    notes: list[Note] = []
     if start.replaced:
-        return notes  # the attempt that stands in for it settles both
+        return []  # the attempt that stands in for it settles both
+    notes: list[Note] = []
     if start.replaces is not None:
         notes += settle(parts, start, now, refused=outcome.refused)
         if outcome.refused:
@@ -51,27 +64,23 @@ def _judge(parts: Parts, start: Start, outcome: Outcome, policy: Policy, now: in
         return notes
     if policy.paced:
         return notes + pacing.observe(parts, start, binding, outcome, now)
-    effect = _effect(parts, start, binding, outcome, policy)
-    if effect is Effect.HEALTHY:
+    effect = plain_effect(outcome, policy) or _effect(parts, start, binding, outcome, policy)
+    if effect is HEALTHY:
         parts.faults.served(wish.judged, now)
-    if effect.bad and parts.faults.saw(wish.judged, start.routed_id, now, start.at):
+    elif effect is not SEEN and parts.faults.saw(wish.judged, start.routed_id, now, start.at):
         notes.append(parts.note("fault", wish, start.routed_id, spared=effect.value))
-        effect = Effect.SEEN
+        effect = SEEN
     notes += _apply(parts, start, binding, outcome, now, effect=effect)
-    if start.source is Source.NATURAL and effect in _TELLING:
+    if start.source is _NATURAL and effect in _TELLING:
         notes += _of_natural(parts, start, outcome, effect)
     return notes
 
 
 def _effect(parts: Parts, start: Start, binding: Binding, outcome: Outcome, policy: Policy) -> Effect:
-    """What becomes of the id."""
-    quarantine = parts.paces(start.wish.model)[1]
-    plain = plain_effect(outcome, quarantine, latency_retires=policy.latency_retires)
-    if plain is not None:
-        return plain
+    """What becomes of the id where that takes a look at the table."""
     case = case_of(
         outcome,
-        quarantine,
+        parts.paces(start.wish.model)[1],
         natural=is_natural(binding),
         first_turn=start.first_turn,
         failures=binding.failures,
@@ -96,62 +105,66 @@ def _of_natural(parts: Parts, start: Start, outcome: Outcome, effect: Effect) ->
     return [keep_natural(parts, wish, "turn")]
 
 
-def _world(parts: Parts, start: Start, outcome: Outcome, now: int) -> list[Note]:
-    """What the outcome says about the credential, the limits and the model, whatever id it was on."""
-    wish = start.wish
+def _resume(parts: Parts, wish: Wish) -> list[Note]:
+    """The credential and the model work, whatever id that was on: some pauses end."""
     payer = parts.payer(wish.scope)
-    notes = []
-    if outcome.accepted:
-        parts.refill.answered(wish.judged, now)
-        ended = parts.pauses.credential_works(wish.provider, wish.scope)
-        if payer != wish.scope and parts.pauses.end(Reason.LIMIT, wish.provider, payer):
-            ended.append(Reason.LIMIT.value)
-        if ended:
-            notes.append(parts.note("resume", wish, reasons=ended))
-        return notes
+    ended = parts.pauses.credential_works(wish.provider, wish.scope)
+    if payer != wish.scope and parts.pauses.end(Reason.LIMIT, wish.provider, payer):
+        ended.append(Reason.LIMIT.value)
+    return [parts.note("resume", wish, reasons=ended)] if ended else []
+
+
+def _pause(parts: Parts, wish: Wish, outcome: Outcome, now: int) -> list[Note]:
+    """What a failure says about the credential, the limits and the model, whatever id it was on."""
     area, until, reason = Area(wish.provider, wish.scope), None, Reason.CREDENTIAL
     if outcome.unauthorized:
         pass
     elif outcome.blame is Blame.LIMIT:
-        area, until = Area(wish.provider, payer), now + round(outcome.pause_ms or LIMIT_MS)
+        area, until = Area(wish.provider, parts.payer(wish.scope)), now + round(outcome.pause_ms or LIMIT_MS)
         reason = Reason.LIMIT
     elif outcome.pause_ms:
         area, until = Area(wish.provider, model=wish.model), now + round(outcome.pause_ms)
         reason = Reason.RETRY_AFTER
     else:
-        return notes
-    if parts.pauses.begin(area, until, reason):
-        notes.append(parts.note("pause", wish, reason=reason.value, until=until))
-    return notes
+        return []
+    new = parts.pauses.begin(area, until, reason)
+    return [parts.note("pause", wish, reason=reason.value, until=until)] if new else []
 
 
 def _measured(parts: Parts, start: Start, outcome: Outcome, now: int) -> Binding | None:
     """The binding this attempt was measured on, if the conversation still has it."""
     binding = parts.bindings.get(start.wish.key)
-    if binding is None and start.source is Source.NATURAL and outcome.accepted:
-        return bind_natural(parts, start.wish, now)  # it was dropped while this turn was under way
-    if binding is None or wire_id(binding, start.wish.natural) != start.routed_id:
+    if binding is None:
+        if start.source is _NATURAL and outcome.accepted:
+            return bind_natural(parts, start.wish, now)  # it was dropped while this turn was under way
         return None
-    return binding
+    sent_on = binding.value or wire_id(binding, start.wish.natural)
+    return binding if sent_on == start.routed_id else None
 
 
 def _apply(parts: Parts, start: Start, binding: Binding, outcome: Outcome, now: int, *, effect: Effect) -> list[Note]:
-    binding.last_seen_at = max(binding.last_seen_at, now)
+    if now > binding.last_seen_at:  # noqa: PLR1730  (no call)
+        binding.last_seen_at = now
     binding.turns += outcome.accepted
     if outcome.endpoint is not None:
         binding.endpoint = outcome.endpoint
-    if effect.bad:
-        return _worse(parts, start, binding, outcome, now, effect=effect)
-    if effect is Effect.HEALTHY:
+    if effect is HEALTHY:
         binding.failures = 0
-        if outcome.latency is Latency.UPSTREAM:
+        if outcome.latency is _UPSTREAM:
             binding.upstream_ms, binding.verified_at = outcome.latency_ms, now
-    limited = outcome.blame is Blame.LIMIT  # of the account: another id would be refused alike
-    if is_natural(binding) and not (binding.turns or binding.marked or binding.standby or limited):
+    elif effect is not SEEN:
+        return _worse(parts, start, binding, outcome, now, effect=effect)
+    if not binding.turns and _is_free(binding, outcome):
         parts.bindings.forget(binding, now)  # nothing holds it there: its next turn may take a spare
-        return []
-    parts.bindings.touch(binding, now)
+    else:
+        parts.bindings.touch(binding, now)
     return []
+
+
+def _is_free(binding: Binding, outcome: Outcome) -> bool:
+    """May a conversation that was never answered leave its natural id?"""
+    limited = outcome.blame is Blame.LIMIT  # of the account: another id would be refused alike
+    return is_natural(binding) and not (binding.marked or binding.standby or limited)
 
 
 def _worse(parts: Parts, start: Start, binding: Binding, outcome: Outcome, now: int, *, effect: Effect) -> list[Note]:

@@ -15,19 +15,22 @@ ANSWERED: Final = frozenset({ProbeKind.FAST, ProbeKind.SLOW, ProbeKind.MISMATCH}
 WRITE_MS: Final = 300_000  # what is known is written at most this often,
 CHANGE_MS: Final = 5_000  # and this often when it is not what the store says
 FUTURE_MS: Final = 60_000  # a stamp this far ahead is a clock's fault, not another process's
+_NONE: Final = Source.NONE
+_WAITED: Final = Latency.WAITED
 
 
 def learn_turn(parts: Parts, start: Start, outcome: Outcome, policy: Policy, now: int) -> list[Note]:
     """What a live answer says, whatever kind of request it was."""
-    model = start.wish.judged
-    if not policy.routed or start.source is Source.NONE or not model.model:
+    wish = start.wish
+    model = wish.judged
+    if not policy.routed or start.source is _NONE or not wish.model:
         return []
-    if not outcome.accepted and outcome.latency is not Latency.WAITED:
+    if not outcome.accepted and outcome.latency is not _WAITED:
         return []
     slow = None
-    if outcome.latency_ms is not None and outcome.judged and not _at_fault(parts, model, now):
+    if outcome.latency_ms is not None and outcome.judged and parts.faults.until(model, now) is None:
         slow = _was_slow(parts, policy, outcome, outcome.latency_ms)
-    sent = start.routed_id if policy.applied else start.wish.natural.value
+    sent = start.routed_id if policy.applied else wish.natural.value
     change = parts.estimator.observe(model, sent, now, outcome.endpoint, slow=slow)
     return [] if change is None else [follow(parts, change, now)]
 
@@ -35,14 +38,14 @@ def learn_turn(parts: Parts, start: Start, outcome: Outcome, policy: Policy, now
 def learn_probe(parts: Parts, stock: Stock, result: ProbeResult, now: int) -> list[Note]:
     """What a probe says, whatever it was sent for."""
     slow: bool | None = None
-    if _at_fault(parts, ModelKey(stock.provider, stock.model), now):
-        pass
+    model = ModelKey(stock.provider, stock.model)
+    if parts.faults.until(model, now) is not None:
+        pass  # when everything is slow, speed says nothing about any id
     elif result.kind in ANSWERED:
         latency = result.wall_ms if result.upstream_ms is None else result.upstream_ms
         slow = latency > parts.settings.probe_for(stock.model).max_upstream_ms
     elif result.kind is ProbeKind.TIMEOUT:
         slow = True
-    model = ModelKey(stock.provider, stock.model)
     parts.spent[model] = parts.spent.get(model, 0) + result.written
     change = parts.estimator.observe(model, result.id, now, result.endpoint, slow=slow)
     return [] if change is None else [follow(parts, change, now)]
@@ -57,20 +60,18 @@ def _was_slow(parts: Parts, policy: Policy, outcome: Outcome, latency_ms: float)
         return None
     if latency_ms - tokens * PREFILL_MS_PER_TOKEN > policy.slow_ms:
         return True
-    return None if outcome.latency is Latency.WAITED else False
-
-
-def _at_fault(parts: Parts, model: ModelKey, now: int) -> bool:
-    """When everything is slow, speed says nothing about any id."""
-    return parts.faults.until(model, now) is not None
+    return None if outcome.latency is _WAITED else False
 
 
 def expire(parts: Parts, now: int) -> list[Note]:
     """What is too old to be believed any more."""
     changes = [follow(parts, change, now) for change in parts.estimator.expire(now)]
-    if len(parts.regimes) + len(parts.spent) + len(parts.canaries) + len(parts.told) > 3 * MODELS:
+    regimes = parts.policies.regimes
+    if len(regimes) + len(parts.spent) + len(parts.canaries) + len(parts.told) > 3 * MODELS:
         known = set(parts.estimator.models())
-        for table in (parts.regimes, parts.spent, parts.canaries, parts.told):
+        for model in regimes.keys() - known:
+            parts.policies.believe(model, Regime.UNKNOWN)
+        for table in (parts.spent, parts.canaries, parts.told):
             for model in table.keys() - known:
                 del table[model]
     return changes
@@ -100,10 +101,7 @@ def follow(parts: Parts, change: Change, now: int) -> Note:
     """Obey another regime from now on. No conversation is moved by it."""
     finding = change.finding
     parts.spent.pop(change.model, None)
-    if finding.regime is Regime.UNKNOWN:
-        parts.regimes.pop(change.model, None)
-    else:
-        parts.regimes[change.model] = finding.regime
+    parts.policies.believe(change.model, finding.regime)
     if finding.regime is Regime.STICKY:
         parts.refill.renew(change.model, now)
     if finding.regime is Regime.BALANCED and parts.settings.pool.adaptive:

@@ -65,8 +65,9 @@ class Wish:
     """What a request asks of the pool.
 
     ``conversation`` is an opaque label, 16 hex. ``turn`` is False for a side call or a request that is not
-    recognised: it takes nothing. ``child``: a sub-agent's conversation, another one started it. ``key`` is its
-    binding's, ``judged`` what its route is judged for.
+    recognised, or names no model: it takes nothing. ``child``: a sub-agent's conversation, another one started it.
+    ``key`` is its binding's, ``judged`` what its route is judged for. It never changes, so one will do for all
+    requests of a conversation that are alike in it.
     """
 
     conversation: str
@@ -83,6 +84,7 @@ class Wish:
     def __post_init__(self) -> None:
         self.key = binding_key(self.conversation, self.provider, self.model)
         self.judged = ModelKey(self.provider, self.model)
+        self.turn = self.turn and bool(self.model)
 
 
 @dataclass(slots=True)
@@ -199,10 +201,10 @@ class Binding:
     tps: float | None = None  # what its probe wrote (throughput profile)
     corrected: bool = False  # the one correction of its probe's speed was made
     locked: bool = False  # slow turns do not move it any more
-    value: str | None = None  # what a ``digest:`` id stands for; in memory only
+    value: str | None = None  # what its requests go out on; None: a client's value is not back yet. In memory only
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Note:
     """A decision of the pool, for the event log: a name and plain facts. Ids only as digests."""
 

@@ -13,7 +13,7 @@ def order(parts: Parts, wish: Wish, now: int) -> None:
     """Have a round, unless one is ordered already or an id was found."""
     key = wish.key
     lane = parts.lanes.of(key)
-    if key in parts.orders or lane.found is not None or not parts.policy(wish.judged).spares:
+    if key in parts.orders or lane.found is not None or not parts.policies[wish.judged].spares:
         return
     parts.orders[key] = Order(wish, now)
     while len(parts.orders) > KEPT:

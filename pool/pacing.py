@@ -59,7 +59,7 @@ def _turn(parts: Parts, start: Start, outcome: Outcome, *, natural: bool, bindin
     return Turn(
         natural=natural,
         refused=outcome.refused,
-        measured=outcome.judged and outcome.accepted and parts.policy(start.wish.judged).latency_retires,
+        measured=outcome.judged and outcome.accepted and parts.policies[start.wish.judged].latency_retires,
         first=start.first_turn,
         locked=binding.locked if binding is not None else False,
         corrected=(binding.corrected if binding is not None else False) or (lane is not None and lane.corrected),
@@ -79,7 +79,7 @@ def _told(parts: Parts, start: Start, outcome: Outcome, turn: Turn, number: int 
     return parts.note(
         "turn",
         start.wish,
-        start.routed_id if parts.policy(start.wish.judged).applied else start.wish.natural.value,
+        start.routed_id if parts.policies[start.wish.judged].applied else start.wish.natural.value,
         route=start.source.value,
         turn=number,
         tps=rounded(outcome.tps),

@@ -15,7 +15,7 @@ from pool.inventory import Inventory
 from pool.lanes import Lanes
 from pool.model import ModelKey, Note, Spare, Stock, Wish
 from pool.pauses import Pauses
-from pool.policy import Policy, Regime, policy_for
+from pool.policy import POLICIES_KEPT, Policies
 from pool.refill import Refill
 
 
@@ -27,7 +27,6 @@ class Order(NamedTuple):
 
 
 NOTES_KEPT: Final = 1024  # that nobody has asked for
-POLICIES_KEPT: Final = 1024  # a client chooses the model's name
 
 
 @dataclass(slots=True)
@@ -42,7 +41,6 @@ class Parts:
     faults: Faults = field(default_factory=Faults)
     pauses: Pauses = field(default_factory=Pauses)
     estimator: Estimator = field(default_factory=Estimator)
-    regimes: dict[ModelKey, Regime] = field(default_factory=dict)  # what the estimator believes, if anything
     told: dict[ModelKey, Belief] = field(default_factory=dict)  # what the store knows of that
     lanes: Lanes = field(default_factory=Lanes)
     orders: dict[str, Order] = field(default_factory=dict)  # binding key -> a round to have in the background
@@ -52,17 +50,11 @@ class Parts:
     cooldown: dict[str, int] = field(default_factory=dict)  # binding key -> no search until
     searching: dict[str, int] = field(default_factory=dict)  # binding key -> the search's deadline
     notes: deque[Note] = field(default_factory=lambda: deque(maxlen=NOTES_KEPT))
-    limits: dict[str, tuple[ProbeSection, QuarantineSection]] = field(default_factory=dict)  # likewise
-    policies: dict[tuple[ModelKey, Regime], Policy] = field(default_factory=dict)  # of the settings in force
+    limits: dict[str, tuple[ProbeSection, QuarantineSection]] = field(default_factory=dict)  # of the settings in force
+    policies: Policies = field(init=False)
 
-    def policy(self, model: ModelKey) -> Policy:
-        regime = self.regimes.get(model, Regime.UNKNOWN)
-        known = self.policies.get((model, regime))
-        if known is None:
-            if len(self.policies) >= POLICIES_KEPT:
-                self.policies.clear()
-            known = self.policies[model, regime] = policy_for(self.settings, model, regime)
-        return known
+    def __post_init__(self) -> None:
+        self.policies = Policies(self.settings)
 
     def paces(self, model: str) -> tuple[ProbeSection, QuarantineSection]:
         """The limits that hold for a model; asked for each turn, so kept."""
@@ -80,7 +72,7 @@ class Parts:
     def target(self, stock: Stock, now: int) -> int:
         """How many spares of a stock to keep: while nothing is known, only what conversations really ask for."""
         model = ModelKey(stock.provider, stock.model)
-        policy = self.policy(model)
+        policy = self.policies[model]
         if not policy.learning or not policy.stock:
             return policy.stock
         if self.spent.get(model, 0) >= 2 * policy.stock:

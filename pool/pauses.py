@@ -50,28 +50,28 @@ FAR = 2**53  # what "until something ends it" is as an instant
 class Pauses:
     """The pauses in force, at most one a reason and area."""
 
-    __slots__ = ("_pauses",)
+    __slots__ = ("in_force",)
 
     def __init__(self) -> None:
-        self._pauses: dict[tuple[Area, str], Pause] = {}
+        self.in_force: dict[tuple[Area, str], Pause] = {}
 
     def begin(self, area: Area, until: int | None, reason: str) -> bool:
         """Start or prolong; True when there was none of this kind."""
-        known = self._pauses.get((area, reason))
+        known = self.in_force.get((area, reason))
         if known is not None and (known.until is None or (until is not None and until <= known.until)):
             return False
-        self._pauses[area, reason] = Pause(until, reason)
+        self.in_force[area, reason] = Pause(until, reason)
         return known is None
 
     def end(self, reason: str, provider: str | None = None, scope: str | None = None) -> bool:
         """End those of a reason, of one provider and scope where given; were there any?"""
         gone = [
             key
-            for key in self._pauses
+            for key in self.in_force
             if key[1] == reason and provider in {None, key[0].provider} and scope in {None, key[0].scope}
         ]
         for key in gone:
-            del self._pauses[key]
+            del self.in_force[key]
         return bool(gone)
 
     def credential_works(self, provider: str, scope: str) -> list[str]:
@@ -79,10 +79,10 @@ class Pauses:
 
         A configured key (scope "") is not helped by somebody else's working: only a reload is.
         """
-        if not self._pauses:
+        if not self.in_force:
             return []
         ended = [r.value for r in (Reason.LIMIT, Reason.CREDENTIAL) if self.end(r, provider, scope)]
-        others = {area.scope for area, reason in self._pauses if reason == Reason.UNAUTHORIZED}
+        others = {area.scope for area, reason in self.in_force if reason == Reason.UNAUTHORIZED}
         stopped = [self.end(Reason.UNAUTHORIZED, provider, other) for other in others - {scope, "", ANY}]
         if any(stopped):
             ended.append(Reason.UNAUTHORIZED.value)
@@ -91,7 +91,7 @@ class Pauses:
     def active(self, provider: str, scope: str | None, model: str | None, now: int) -> tuple[int, str] | None:
         """The pause that lasts longest, as (until, reason); None: go ahead."""
         self._expire(now)
-        found = [p for (area, _), p in self._pauses.items() if area.covers(provider, scope, model)]
+        found = [p for (area, _), p in self.in_force.items() if area.covers(provider, scope, model)]
         if not found:
             return None
         longest = max(found, key=lambda pause: FAR if pause.until is None else pause.until)
@@ -102,16 +102,16 @@ class Pauses:
         self._expire(now)
         return [
             {"provider": area.provider, "model": area.model, "until": pause.until, "reason": pause.reason}
-            for (area, _), pause in self._pauses.items()
+            for (area, _), pause in self.in_force.items()
         ]
 
     def clock_stepped(self, step_ms: int) -> None:
         """The clock was set; what is left of each pause stays the same."""
-        for key, pause in self._pauses.items():
+        for key, pause in self.in_force.items():
             if pause.until is not None:
-                self._pauses[key] = pause._replace(until=pause.until + step_ms)
+                self.in_force[key] = pause._replace(until=pause.until + step_ms)
 
     def _expire(self, now: int) -> None:
-        over = [key for key, pause in self._pauses.items() if pause.until is not None and pause.until <= now]
+        over = [key for key, pause in self.in_force.items() if pause.until is not None and pause.until <= now]
         for key in over:
-            del self._pauses[key]
+            del self.in_force[key]

@@ -14,7 +14,7 @@ CAPPED_MS = 60_000
 
 def supply(parts: Parts, stock: Stock, now: int) -> Supply:
     """What is in reserve for a stock, what serves anyone included."""
-    ttl = parts.policy(ModelKey(stock.provider, stock.model)).ttl_ms
+    ttl = parts.policies[ModelKey(stock.provider, stock.model)].ttl_ms
     stocks = {stock, stock._replace(scope="")}
     fresh = sum(parts.inventory.fresh(one, now, ttl) for one in stocks)
     stale = len(parts.inventory.stale(stock, now, ttl))
@@ -25,7 +25,7 @@ def wants(parts: Parts, now: int) -> list[tuple[Stock, int]]:
     """How many spares to move here from the store, by stock, before any is probed for."""
     wanted: list[tuple[Stock, int]] = []
     for stock in parts.refill.in_demand(now):
-        target = parts.policy(ModelKey(stock.provider, stock.model)).stock  # these cost no probe
+        target = parts.policies[ModelKey(stock.provider, stock.model)].stock  # these cost no probe
         for one in sorted({stock, stock._replace(scope="")}):
             lacking = target - parts.inventory.count(one)
             if lacking > 0:
@@ -41,7 +41,7 @@ def plan(parts: Parts, now: int, payable: Callable[[Stock], bool]) -> list[Probe
     for stock in parts.refill.least_recent(parts.refill.in_demand(now)):
         if stock.provider in wishes or not _allowed(parts, stock, now) or not payable(stock):
             continue
-        policy = parts.policy(ModelKey(stock.provider, stock.model))
+        policy = parts.policies[ModelKey(stock.provider, stock.model)]
         if policy.canary and learning.canary_due(parts, ModelKey(stock.provider, stock.model), now):
             wishes[stock.provider] = ProbeWish(stock, learning.canary(parts, stock), canary=True)
         elif parts.refill.step(stock, supply(parts, stock, now), now) is Step.PROBE:
@@ -81,7 +81,7 @@ def admit(parts: Parts, wish: ProbeWish, result: ProbeResult, now: int) -> list[
     else:
         parts.refill.result(stock, result.kind, now)
     _blame(parts, stock, result, now)
-    paced = parts.policy(ModelKey(stock.provider, stock.model)).paced
+    paced = parts.policies[ModelKey(stock.provider, stock.model)].paced
     told = of_probe(stock, result, Sent(paced, again=spare is not None, kept=kept))
     return [*told, *learning.learn_probe(parts, stock, result, now), *heed(parts, stock, result, now)]
 

@@ -93,12 +93,12 @@ def next_step(cycle: Cycle, supply: Supply, pool: PoolSection, now: int) -> Step
 class Refill:
     """The cycles of the stocks in demand."""
 
-    __slots__ = ("_cycles", "_ok_at", "_pool", "_probed_at")
+    __slots__ = ("_cycles", "_pool", "_probed_at", "answered_at")
 
     def __init__(self, pool: PoolSection) -> None:
         self._pool = pool
         self._cycles: dict[Stock, Cycle] = {}
-        self._ok_at: dict[ModelKey, int] = {}
+        self.answered_at: dict[ModelKey, int] = {}  # when a live request of a model got a 2xx last
         self._probed_at: dict[str, int] = {}
 
     def reconfigure(self, pool: PoolSection, now: int | None = None) -> None:
@@ -114,25 +114,20 @@ class Refill:
     # -- what is in use ---------------------------------------------------------------------------
     def demanded(self, stock: Stock, now: int) -> None:
         """A conversation took a spare of this stock, or would have if there had been one."""
-        delay, interval = self._pool.refill_delay_ms, self._pool.refresh_interval_ms
-        eager_at = now + delay if delay else None
         cycle = self._cycles.get(stock)
         if cycle is None:
-            next_at = now + interval if interval else None
-            cycle = self._cycles[stock] = Cycle(now, next_at, eager_at, interval)
+            interval = self._pool.refresh_interval_ms
+            cycle = self._cycles[stock] = Cycle(now, now + interval if interval else None, None, interval)
         cycle.demand_at = now
         cycle.asked.append(now)
         if cycle.eager_at is None or cycle.running:
-            cycle.eager_at = eager_at
+            delay = self._pool.refill_delay_ms
+            cycle.eager_at = now + delay if delay else None
 
     def asked(self, stock: Stock, now: int) -> int:
         """How many conversations asked for this stock in the last quarter of an hour, as far as that is counted."""
         cycle = self._cycles.get(stock)
         return 0 if cycle is None else sum(0 <= now - at < ASKED_MS for at in cycle.asked)
-
-    def answered(self, model: ModelKey, now: int) -> None:
-        """A live request of this model got a 2xx."""
-        self._ok_at[model] = now
 
     def hurry(self, now: int) -> int:
         """Begin a cycle at once for everything in demand, by command; how many."""
@@ -155,7 +150,7 @@ class Refill:
 
     def is_live(self, model: ModelKey, now: int) -> bool:
         """Has it had a live 2xx while it was in demand?"""
-        return now - self._ok_at.get(model, -DEMAND_MS - 1) <= DEMAND_MS
+        return now - self.answered_at.get(model, -DEMAND_MS - 1) <= DEMAND_MS
 
     # -- probing ----------------------------------------------------------------------------------
     def may_probe(self, provider: str, min_interval_ms: int, now: int) -> bool:
@@ -192,7 +187,7 @@ class Refill:
             cycle.not_before += step_ms
             cycle.next_at = None if cycle.next_at is None else cycle.next_at + step_ms
             cycle.eager_at = None if cycle.eager_at is None else cycle.eager_at + step_ms
-        self._ok_at = {model: at + step_ms for model, at in self._ok_at.items()}
+        self.answered_at = {model: at + step_ms for model, at in self.answered_at.items()}
         self._probed_at.clear()
 
     def result(self, stock: Stock, kind: ProbeKind, now: int) -> None:

@@ -12,8 +12,10 @@ from typing import NamedTuple
 
 from config.sections.quarantine import QuarantineSection
 from pool.model import Blame, Latency, Outcome
+from pool.policy import Policy
 
 BYTES_PER_TOKEN = 4  # of a request whose uncached input is unknown
+_NOBODY, _UPSTREAM = Blame.NONE, Latency.UPSTREAM
 
 
 class Effect(StrEnum):
@@ -31,6 +33,7 @@ class Effect(StrEnum):
         return self in _BAD
 
 
+SEEN, HEALTHY = Effect.SEEN, Effect.HEALTHY
 _BAD = (Effect.STRIKE, Effect.RETIRE, Effect.MARK)
 
 
@@ -162,7 +165,7 @@ def effect_of(case: Case) -> Effect:
     return row.natural if case.natural else row.routed
 
 
-def plain_effect(outcome: Outcome, quarantine: QuarantineSection, *, latency_retires: bool) -> Effect | None:
+def plain_effect(outcome: Outcome, policy: Policy) -> Effect | None:
     """What becomes of an id whose answer was none to talk about: whole, and fast or not measured, as nearly all are.
 
     So says the table. None: it has to be asked.
@@ -170,9 +173,8 @@ def plain_effect(outcome: Outcome, quarantine: QuarantineSection, *, latency_ret
     if outcome.refused or not outcome.accepted:
         return None
     latency_ms = outcome.latency_ms
-    if latency_ms is None or not outcome.judged or not latency_retires:
-        return Effect.SEEN
-    if outcome.latency is not Latency.UPSTREAM or outcome.blame is not Blame.NONE:
+    if latency_ms is None or not outcome.judged or not policy.latency_retires:
+        return SEEN
+    if latency_ms >= policy.fast_ms or outcome.latency is not _UPSTREAM or outcome.blame is not _NOBODY:
         return None
-    fast = latency_ms < quarantine.degrade_ms and latency_ms < quarantine.quarantine_ms
-    return Effect.HEALTHY if fast else None
+    return HEALTHY

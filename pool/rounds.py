@@ -115,7 +115,7 @@ class Round:
 
     def _leftover(self, now: int) -> Spare | None:
         wish = self.start.wish
-        return self._parts.inventory.take(stocks_of(wish), now, self._parts.policy(wish.judged).ttl_ms)
+        return self._parts.inventory.take(stocks_of(wish), now, self._parts.policies[wish.judged].ttl_ms)
 
     def _finish(self, reason: str, now: int, leased: Spare | None = None) -> Found | GiveUp:
         lane, wish = self._lane, self.start.wish
@@ -142,7 +142,7 @@ class Round:
         """Bind it at once for a request that waits; else the next turn will."""
         parts, wish = self._parts, self.start.wish
         parts.inventory.spend(best.id)
-        if not parts.policy(wish.judged).applied:
+        if not parts.policies[wish.judged].applied:
             parts.inventory.admit(best)  # spent above, so it is not let in: nobody uses it
             parts.notes += skip_pin(parts, wish, source, "observe", best)
             return Found(self.start)
@@ -205,7 +205,7 @@ def due(parts: Parts, ground: PoolGround, payable: Callable[[Stock], bool], now:
 
 def _is_void(parts: Parts, key: str, order: Order, now: int) -> bool:
     """Has it grown old, or has what it was for been settled in another way?"""
-    policy = parts.policy(order.wish.judged)
+    policy = parts.policies[order.wish.judged]
     if not (policy.paced and policy.spares and parts.paces(order.wish.model)[0].enabled):
         return True
     binding = parts.bindings.get(key)

@@ -43,7 +43,7 @@ class Routes:
     def reconfigure(self, settings: Settings, *, shared_key: bool = False, now: int | None = None) -> None:
         """Obey other settings from now on; what waited for a reload (401/403 on probes) may go on."""
         self.parts.settings = settings
-        self.parts.policies.clear()
+        self.parts.policies.reconfigure(settings)
         self.parts.limits.clear()
         self.parts.shared_key = shared_key
         self.parts.bindings.reconfigure(settings)
@@ -114,7 +114,7 @@ class Routes:
         if start.budget_ms <= 0 or self.parts.searching.get(key, 0) > now:
             return None
         self.parts.searching[key] = now + round(start.budget_ms)
-        if self.parts.policy(start.wish.judged).paced:
+        if self.parts.policies[start.wish.judged].paced:
             return Round(self.parts, self._ground, start, now)
         return Search(self._ground, self.parts.settings, self.parts.stock_for(start.wish), start, now)
 

@@ -13,7 +13,7 @@ def view(parts: Parts, now: int) -> dict[str, object]:
     """Pools per provider and model, bindings, pauses and faults."""
     cycles = parts.refill.view(now)
     models = {ModelKey(s.provider, s.model) for s in (*cycles, *parts.inventory.stocks())}
-    models |= {ModelKey(b.provider, b.model) for b in parts.bindings} | set(parts.regimes)
+    models |= {ModelKey(b.provider, b.model) for b in parts.bindings} | parts.policies.regimes.keys()
     return {
         "pools": [_pool(parts, model, cycles, now) for model in sorted(models)],
         "bindings": [_binding(binding, now) for binding in parts.bindings],
@@ -26,7 +26,7 @@ def view(parts: Parts, now: int) -> dict[str, object]:
 
 
 def _pool(parts: Parts, model: ModelKey, cycles: dict[Stock, Cycle], now: int) -> dict[str, object]:
-    ttl = parts.policy(model).ttl_ms
+    ttl = parts.policies[model].ttl_ms
     spares = [s for s in parts.inventory.all() if (s.stock.provider, s.stock.model) == model]
     fresh = [s for s in spares if is_fresh(s, now, ttl)]
     bound = [b for b in parts.bindings if (b.provider, b.model) == model]
@@ -38,7 +38,7 @@ def _pool(parts: Parts, model: ModelKey, cycles: dict[Stock, Cycle], now: int) -
         "fresh": len(fresh),
         "stale": len(spares) - len(fresh),
         "reserved": len(spares),  # all of them are this process's own
-        "target": sum(parts.target(stock, now) for stock in stocks) if stocks else parts.policy(model).stock,
+        "target": sum(parts.target(stock, now) for stock in stocks) if stocks else parts.policies[model].stock,
         "bound": len(bound),
         "routing": facts_of(parts.estimator.finding(model, now)),
         "live": parts.refill.is_live(model, now),

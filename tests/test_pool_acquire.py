@@ -169,7 +169,7 @@ def test_taking_and_missing_a_spare_are_demand_and_a_bound_turn_is_none():
 @pytest.mark.parametrize("mode", ["route", "observe"])
 def test_where_every_request_is_balanced_conversations_start_on_their_natural_ids(mode):
     pool = routes(spare("s1"), routing={"mode": mode})
-    pool.parts.regimes[ModelKey(GO, MODEL)] = Regime.BALANCED
+    pool.parts.policies.believe(ModelKey(GO, MODEL), Regime.BALANCED)
     assert pool.start(wish(), NOW).source is Source.NATURAL
     assert pool.wants(NOW) == []
 

@@ -196,7 +196,7 @@ def test_where_requests_are_balanced_latency_retires_nothing_and_refusals_do():
     from pool.policy import Regime
 
     pool = bound()
-    pool.parts.regimes[ModelKey(GO, MODEL)] = Regime.BALANCED
+    pool.parts.policies.believe(ModelKey(GO, MODEL), Regime.BALANCED)
     assert turn(pool, slow()) == []
     assert pool.replace(pool.start(wish(), NOW), NOW) is None
     assert turn(pool, refused()) == ["retire"]

@@ -61,7 +61,7 @@ def test_sticky_routing_is_found_out_and_told_with_its_evidence():
     assert facts["other_ids"] < 0.6
     assert facts["confidence"] > 0.95
     assert "endpoint" in facts["because"]
-    assert pool.parts.policy(KEY).stock == 3
+    assert pool.parts.policies[KEY].stock == 3
 
 
 def test_where_it_is_balanced_conversations_start_naturally_nothing_is_probed_and_latency_retires_nothing():
@@ -169,8 +169,8 @@ def test_switched_off_it_learns_and_nothing_follows():
     pool = routes(spare("s1"), pool={"adaptive": False})
     converse(pool, 4, NOW, served=balanced)
     assert regime(pool) == "balanced"
-    assert pool.parts.policy(KEY).stock == 3
-    assert pool.parts.policy(KEY).latency_retires
+    assert pool.parts.policies[KEY].stock == 3
+    assert pool.parts.policies[KEY].latency_retires
 
 
 def test_what_is_known_survives_a_restart_for_six_hours_and_others_learn_it(tmp_path):
@@ -216,7 +216,7 @@ def test_what_is_remembered_is_bounded_however_many_models_clients_name():
             pool.observe(start, fast(endpoint="only"), NOW)
         pool.refill_plan(NOW, anyone)
     assert len(pool.parts.estimator.models()) <= 64
-    assert len(pool.parts.regimes) <= 200
+    assert len(pool.parts.policies.regimes) <= 200
 
 
 @pytest.mark.parametrize("kind", [ProbeKind.LIMIT, ProbeKind.TRANSPORT, ProbeKind.REJECTED, ProbeKind.UNAUTHORIZED])

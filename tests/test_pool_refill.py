@@ -193,7 +193,7 @@ def test_two_hours_without_demand_and_a_stock_is_left_alone():
 def test_a_model_is_live_for_two_hours_after_a_success():
     refill = Refill(POOL)
     assert not refill.is_live(KEY, NOW)
-    refill.answered(KEY, NOW)
+    refill.answered_at[KEY] = NOW
     assert refill.is_live(KEY, NOW + 2 * HOUR)
     assert not refill.is_live(KEY, NOW + 2 * HOUR + 1)
 

@@ -4,9 +4,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pool.model import Blame, Latency, Outcome
+from pool.model import Blame, Latency, ModelKey, Outcome
+from pool.policy import policy_for
 from pool.retire import TABLE, Case, Effect, case_of, effect_of, plain_effect, rule_for
-from tests.fakes.pool import MODEL, fast, first_event, limited, refused, settings, waited
+from tests.fakes.pool import GO, MODEL, fast, first_event, limited, refused, settings, waited
 
 
 def case(outcome, **facts) -> Case:
@@ -70,10 +71,11 @@ def test_what_an_outcome_does_to_a_routed_and_to_a_natural_id(outcome, facts, ro
 
 
 def test_thresholds_can_differ_per_model():
-    quarantine = settings(models={MODEL: {"quarantine_ms": 2000}}).quarantine_for(MODEL)
+    tree = settings(models={MODEL: {"quarantine_ms": 2000}})
+    quarantine = tree.quarantine_for(MODEL)
     facts = {"natural": False, "first_turn": False, "failures": 0, "latency_retires": True, "prefill_tokens": 20_000}
     assert effect_of(case_of(fast(2500), quarantine, **facts)) is Effect.RETIRE
-    assert plain_effect(fast(2500), quarantine, latency_retires=True) is None
+    assert plain_effect(fast(2500), policy_for(tree, ModelKey(GO, MODEL))) is None
 
 
 def test_one_slow_answer_from_elsewhere_is_a_strike_and_two_are_not_forgiven():
@@ -124,6 +126,7 @@ def test_a_natural_id_is_never_retired_and_a_routed_one_never_marked(latency, ki
     if first and not was_refused:
         assert not routed.bad
     for retires in (True, False):
-        plain = plain_effect(outcome, settings().quarantine, latency_retires=retires)
+        policy = policy_for(settings(), ModelKey(GO, MODEL))._replace(latency_retires=retires)
+        plain = plain_effect(outcome, policy)
         asked = {effect_of(case(outcome, natural=own, latency_retires=retires, **facts)) for own in (True, False)}
         assert plain is None or asked == {plain}  # the short way says what the table says

@@ -303,7 +303,7 @@ def test_a_round_ends_at_what_more_probes_cannot_mend(kind):
 
 def test_where_routing_is_balanced_nothing_is_tried_and_nothing_is_left():
     made = pool()
-    made.parts.regimes[ModelKey(GO, MODEL)] = Regime.BALANCED
+    made.parts.policies.believe(ModelKey(GO, MODEL), Regime.BALANCED)
     _, notes = play(made, NOW, turn(12.0))
     assert sorted(names(notes)) == ["natural", "turn"]
     assert made.next_round(NOW, anyone) is None

@@ -183,7 +183,7 @@ class Routed:
 
     # -- what is counted --------------------------------------------------------------------------
     def _believe(self, now: float) -> None:
-        regime = self.routes.parts.regimes.get(ModelKey(PROVIDER, self.model), Regime.UNKNOWN)
+        regime = self.routes.parts.policies.regimes.get(ModelKey(PROVIDER, self.model), Regime.UNKNOWN)
         if regime is not self.beliefs[-1].regime:
             self.beliefs.append(Belief(now, regime, len(self.answered_at)))
 
