@@ -5,30 +5,26 @@ A scaled clock runs faster than the world: a demo and the gateway it plays again
 """
 
 import asyncio
-import time
+from collections.abc import Callable
+from time import monotonic, time, time_ns
 
 
 class Clock:
-    """Time as the product sees it; ``scale`` simulated milliseconds pass in each real one."""
+    """Time as the product sees it; ``scale`` simulated milliseconds pass in each real one.
 
-    __slots__ = ("_mono0", "_wall0", "scale")
+    Attributes:
+        mono_ms: milliseconds on a clock that only grows.
+        wall_ms: unix time in milliseconds.
+    """
+
+    __slots__ = ("mono_ms", "scale", "wall_ms")
+
+    mono_ms: Callable[[], float]
+    wall_ms: Callable[[], int]
 
     def __init__(self, scale: float = 1.0) -> None:
         self.scale = scale
-        self._mono0 = time.monotonic()
-        self._wall0 = time.time()
-
-    def mono_ms(self) -> float:
-        """Milliseconds on a clock that only grows."""
-        if self.scale == 1.0:
-            return time.monotonic() * 1000.0
-        return (self._mono0 + (time.monotonic() - self._mono0) * self.scale) * 1000.0
-
-    def wall_ms(self) -> int:
-        """Unix time in milliseconds."""
-        if self.scale == 1.0:
-            return int(time.time() * 1000)
-        return int((self._wall0 + (time.monotonic() - self._mono0) * self.scale) * 1000)
+        self.mono_ms, self.wall_ms = (_mono_ms, _wall_ms) if scale == 1.0 else _scaled(scale)
 
     def seconds(self, ms: float) -> float:
         """How many real seconds a timer of ``ms`` takes; what ``loop.call_later`` wants."""
@@ -37,3 +33,24 @@ class Clock:
     async def sleep(self, ms: float) -> None:
         """Sleep ``ms`` milliseconds of this clock."""
         await asyncio.sleep(self.seconds(ms))
+
+
+def _mono_ms() -> float:
+    return monotonic() * 1000.0
+
+
+def _wall_ms() -> int:
+    return time_ns() // 1_000_000
+
+
+def _scaled(scale: float) -> tuple[Callable[[], float], Callable[[], int]]:
+    """Both from here and now on, at another speed."""
+    mono0, wall0 = monotonic(), time()
+
+    def mono_ms() -> float:
+        return (mono0 + (monotonic() - mono0) * scale) * 1000.0
+
+    def wall_ms() -> int:
+        return int((wall0 + (monotonic() - mono0) * scale) * 1000)
+
+    return mono_ms, wall_ms

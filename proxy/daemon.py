@@ -97,7 +97,6 @@ class Daemon:
         self._providers = frozenset(settings.routing.providers)
         profiles = {settings.probe.profile, *(settings.profile_for(model) for model in settings.models)}
         self._paced = "throughput" in profiles and settings.routing.mode != "off"
-        self._models = frozenset(settings.routing.models)
 
     def reconfigure(self, loaded: Loaded) -> None:
         """Obey other settings from the next request on."""
@@ -120,10 +119,6 @@ class Daemon:
     def routed(self, target: Target) -> bool:
         """Does this target get a conversation's id? By API and provider; ``routing.mode = off`` routes nothing."""
         return target.api in self._apis and target.provider in self._providers
-
-    def serves_model(self, model: str) -> bool:
-        """Is the model on ``routing.models``, or is there no such list?"""
-        return not self._models or model in self._models
 
     def paces(self, model: str | None) -> bool:
         """Are this model's routes chosen by speed, so that its answers are timed to their last token?"""

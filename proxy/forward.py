@@ -5,6 +5,7 @@ Local memory only, never a wait. What decides lives in ``conversation`` and ``po
 
 from pool.model import Source, Start, Wish
 from proxy.conversation import body
+from proxy.conversation.registry import Resolved
 from proxy.daemon import Daemon
 from proxy.entry import Entry
 from proxy.exchange import Exchange
@@ -46,26 +47,16 @@ def _start(daemon: Daemon, exchange: Exchange, entry: Entry) -> Start:
     """The id it goes out on."""
     resolved = exchange.resolved
     assert resolved is not None
-    conversation = resolved.conversation
     model = exchange.model
     provider = exchange.target.provider
-    wish = Wish(
-        conversation.label,
-        exchange.scope,
-        provider,
-        model or "",
-        conversation.shape,
-        conversation.natural,
-        resolved.turn and model is not None and daemon.serves_model(model),
-        exchange.child,
-    )
+    wish = _wish(resolved, provider, model or "", exchange.child)
     if not daemon.observing and daemon.way_out.bypasses(provider, exchange.at):
         exchange.bypassed = True
         start = unrouted(wish, exchange.at)
     else:
         start = daemon.routes.start(wish, exchange.at)
         if resolved.side:
-            existing = daemon.routes.route_of(conversation.label, provider, None)
+            existing = daemon.routes.route_of(wish.conversation, provider, None)
             if existing is not None and existing != start.routed_id:
                 start.routed_id = existing
                 start.source = Source.SPARE
@@ -73,6 +64,30 @@ def _start(daemon: Daemon, exchange: Exchange, entry: Entry) -> Start:
     if model is not None:
         daemon.targets.remember(exchange.target, model, entry.head.fields, exchange.scope)
     return start
+
+
+def _wish(resolved: Resolved, provider: str, model: str, child: bool) -> Wish:
+    """What the request asks of the pool: what the last one of its conversation asked, unless they differ."""
+    conversation, turn = resolved.conversation, resolved.turn
+    wish = conversation.wish
+    if (
+        wish is None
+        or wish.model != model
+        or wish.provider != provider
+        or wish.turn is not turn
+        or wish.child is not child
+    ):
+        wish = conversation.wish = Wish(
+            conversation.label,
+            conversation.scope,
+            provider,
+            model,
+            conversation.shape,
+            conversation.natural,
+            turn,
+            child,
+        )
+    return wish
 
 
 def _fill(daemon: Daemon, exchange: Exchange, entry: Entry) -> None:

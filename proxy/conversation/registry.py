@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from config.settings import Settings
 from pool.eviction import batch
-from pool.model import Natural, Note, Shape
+from pool.model import Natural, Note, Shape, Wish
 from proxy.conversation.answer import Answer
 from proxy.conversation.body import BodyFacts
 from proxy.conversation.evidence import Evidence, Track
@@ -33,7 +33,10 @@ _SESSION_SIGNALS = tuple(name for row in PRECEDENCE if row.where is Where.FIELD 
 
 @dataclass(slots=True)
 class Conversation:
-    """One conversation of one scope. ``parent`` is a label, for display. ``known`` is False for rank 11."""
+    """One conversation of one scope. ``parent`` is a label, for display. ``known`` is False for rank 11.
+
+    ``wish`` is what its last request asked of the pool: most likely, its next one asks the same.
+    """
 
     label: str
     scope: str
@@ -47,6 +50,7 @@ class Conversation:
     models: dict[str, bool] = field(default_factory=dict)
     parent: str | None = None
     known: bool = True
+    wish: Wish | None = field(default=None, repr=False)
 
 
 class Resolved(NamedTuple):
