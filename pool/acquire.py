@@ -76,12 +76,12 @@ def current(parts: Parts, wish: Wish, now: int) -> Binding | None:
 
 def bind(parts: Parts, wish: Wish, routed_id: str, source: Source, now: int, *, spare: Spare | None = None) -> Binding:
     """Give a conversation an id of its own; what it had before must have been dropped."""
-    binding = Binding(wish.key, wish.provider, wish.model, routed_id, source, now, now)
-    binding.scope = wish.scope
+    binding = Binding(wish.key, wish.provider, wish.model, routed_id, source, now, now, scope=wish.scope)
     if spare is not None:
         binding.upstream_ms, binding.verified_at, binding.tps = spare.upstream_ms, spare.verified_at, spare.tps
-    lane = parts.lanes.get(binding.key)
-    binding.corrected = lane is not None and lane.corrected
+    lane = parts.lanes.get(wish.key)
+    if lane is not None:
+        binding.corrected = lane.corrected
     for evicted in parts.bindings.put(binding, now):
         parts.notes.append(
             parts.note("evict", wish, evicted.routed_id, reason="room", of=evicted.key.partition("::")[0])
@@ -91,8 +91,9 @@ def bind(parts: Parts, wish: Wish, routed_id: str, source: Source, now: int, *, 
 
 def bind_natural(parts: Parts, wish: Wish, now: int) -> Binding:
     """Hold a conversation to its natural id."""
-    binding = bind(parts, wish, stored_id(wish.natural), Source.NATURAL, now)
-    binding.value = wish.natural.value
+    natural = wish.natural
+    binding = bind(parts, wish, stored_id(natural), _NATURAL, now)
+    binding.value = natural.value
     return binding
 
 
@@ -123,15 +124,8 @@ def _begin(parts: Parts, wish: Wish, policy: Policy, now: int) -> Start:
     if policy.paced:
         _doubt(parts, wish, natural, now)
     parts.notes.append(parts.note("natural", wish, wish.natural.value))
-    return Start(
-        wish,
-        wish.natural.value,
-        Source.NATURAL,
-        now,
-        bound=False,
-        first_turn=True,
-        budget_ms=_budget(parts, wish, policy, now, first=not again),
-    )
+    budget_ms = _budget(parts, wish, policy, now, first=not again)
+    return Start(wish, wish.natural.value, _NATURAL, now, False, True, budget_ms)
 
 
 def _first(parts: Parts, wish: Wish, policy: Policy, now: int, *, again: bool) -> Spare | None:
@@ -147,7 +141,7 @@ def _first(parts: Parts, wish: Wish, policy: Policy, now: int, *, again: bool) -
             return found
         if not (wish.child or again or (lane is not None and lane.natural.bad)):
             return None
-    return parts.inventory.take(stocks_of(wish), now, policy.ttl_ms)
+    return parts.inventory.take(stocks_of(wish), now, policy.ttl_ms) if parts.inventory.stocked else None
 
 
 def _doubt(parts: Parts, wish: Wish, binding: Binding, now: int) -> None:
@@ -202,11 +196,13 @@ def _unmoved(parts: Parts, wish: Wish, lane: Lane, policy: Policy, now: int) -> 
 
 def _budget(parts: Parts, wish: Wish, policy: Policy, now: int, *, first: bool) -> float:
     """How long this request may look for a fast id before it is sent."""
+    budget = policy.first_budget_ms if first else policy.budget_ms
+    if not (budget or parts.searching):
+        return 0.0
     until = parts.searching.get(wish.key, 0)
     if until > now:
         return float(until - now)
-    budget = policy.first_budget_ms if first else policy.budget_ms
-    return 0.0 if not budget or parts.cooldown.get(wish.key, 0) > now else float(budget)
+    return 0.0 if parts.cooldown.get(wish.key, 0) > now else float(budget)
 
 
 def _forecast(parts: Parts, wish: Wish, policy: Policy, now: int) -> Start:

@@ -16,6 +16,7 @@ from pool.model import Binding, Natural, Source
 from pool.outbox import Outbox
 
 RETIRED_KEPT: Final = 4096
+_NATURAL: Final = Source.NATURAL
 
 
 def stored_id(natural: Natural) -> str:
@@ -31,7 +32,7 @@ def wire_id(binding: Binding, natural: Natural | None = None) -> str | None:
 
 
 def is_natural(binding: Binding) -> bool:
-    return binding.source is Source.NATURAL
+    return binding.source is _NATURAL
 
 
 class Bindings:
@@ -45,6 +46,7 @@ class Bindings:
         "_holders",
         "_keys_of",
         "_lease_ttl_ms",
+        "_most_brief",
         "_persist",
         "_settings",
         "get",
@@ -70,6 +72,7 @@ class Bindings:
         self._settings = settings
         self._lease_ttl_ms = settings.binding.lease_ttl_ms
         self._persist = settings.binding.persist
+        self._most_brief = settings.conversation.max_count
 
     # -- reading ----------------------------------------------------------------------------------
     def __iter__(self) -> Iterator[Binding]:
@@ -115,12 +118,12 @@ class Bindings:
         Who began on a natural id and did not come back is forgotten without a word: it would begin on that id again.
         """
         self._add(binding)
-        if not is_natural(binding):
+        if binding.source is not _NATURAL:
             return self.keep(binding, now)
-        self._brief[binding.key] = None
-        most = self._settings.conversation.max_count
-        if len(self._brief) > most:
-            for key in list(islice(self._brief, 1 + batch(most))):
+        brief = self._brief
+        brief[binding.key] = None
+        if len(brief) > self._most_brief:
+            for key in list(islice(brief, 1 + batch(self._most_brief))):
                 self._drop(key)
         return []
 
@@ -221,15 +224,15 @@ class Bindings:
         return hit
 
     def _add(self, binding: Binding) -> None:
-        key = binding.key
+        key, routed_id = binding.key, binding.routed_id
         if key in self._by_key:
             self._let_go(self._by_key[key])
         self._by_key[key] = binding
         self._keys_of.setdefault(key.partition("::")[0], {})[key] = None
-        if binding.routed_id.startswith(DIGEST_PREFIX):
-            self._holders.setdefault(binding.routed_id, {})[key] = None
+        if routed_id.startswith(DIGEST_PREFIX):
+            self._holders.setdefault(routed_id, {})[key] = None
         else:
-            binding.value = binding.routed_id
+            binding.value = routed_id
 
     def _drop(self, key: str) -> bool:
         self._let_go(self._by_key.pop(key))

@@ -86,7 +86,8 @@ class Estimator:
         if track is None:
             track = self._track(model)
         track.see(routed_id, endpoint, slow, now)
-        return self._settle(model, track, now)
+        regime = track.settle(now)
+        return None if regime is track.regime else self._change(model, track, regime, now)
 
     def regime(self, model: ModelKey, now: int) -> Regime:
         """What is believed of a model."""
@@ -95,8 +96,8 @@ class Estimator:
 
     def expire(self, now: int) -> list[Change]:
         """What is too old to be believed; ask now and then."""
-        changes = [self._settle(model, track, now) for model, track in self._tracks.items()]
-        return [change for change in changes if change is not None]
+        settled = [(model, track, track.settle(now)) for model, track in self._tracks.items()]
+        return [self._change(*one, now) for one in settled if one[2] is not one[1].regime]
 
     def finding(self, model: ModelKey, now: int) -> Finding:
         """What is believed of a model, with its evidence."""
@@ -156,11 +157,8 @@ class Estimator:
         track = self._tracks[model] = Track()
         return track
 
-    def _settle(self, model: ModelKey, track: Track, now: int) -> Change | None:
-        regime, before = track.settle(now), track.regime
-        if regime is before:
-            return None
-        track.regime, track.since = regime, now
+    def _change(self, model: ModelKey, track: Track, regime: Regime, now: int) -> Change:
+        before, track.regime, track.since = track.regime, regime, now
         return Change(model, before, self.finding(model, now))
 
 

@@ -34,6 +34,11 @@ class Inventory:
         self.disturbed_at = 0
         self.version = 0
 
+    @property
+    def stocked(self) -> bool:
+        """May there be a spare at all? False tells that it is no use to ask for one."""
+        return bool(self._stocks)
+
     def take(self, stocks: Iterable[Stock], now: int, ttl_ms: int) -> Spare | None:
         """The fastest fresh spare of the first stock that has one; it is the caller's for good.
 
@@ -46,7 +51,7 @@ class Inventory:
 
     def peek(self, stocks: Iterable[Stock], now: int, ttl_ms: int) -> Spare | None:
         """What ``take`` would give, left where it is."""
-        for stock in stocks if self._stocks else ():
+        for stock in stocks:
             fresh = [spare for spare in self._in(stock) if is_fresh(spare, now, ttl_ms)]
             if fresh:
                 return min(fresh, key=lambda spare: (-(spare.tps or 0.0), spare.upstream_ms, spare.id))

@@ -38,7 +38,8 @@ def observe(parts: Parts, start: Start, outcome: Outcome, now: int) -> list[Note
     if outcome.judged or outcome.endpoint is not None:
         notes += learn_turn(parts, start, outcome, policy, now)
     if policy.applied:
-        if wish.turn and start.source is not _NONE:
+        # Of an attempt that another one stands in for, that one's outcome settles both.
+        if wish.turn and start.source is not _NONE and not start.replaced:
             notes += _judge(parts, start, outcome, policy, now)
     elif policy.paced and wish.turn:
         notes += pacing.watch(parts, start, outcome, now)
@@ -48,8 +49,6 @@ def observe(parts: Parts, start: Start, outcome: Outcome, now: int) -> list[Note
 def _judge(parts: Parts, start: Start, outcome: Outcome, policy: Policy, now: int) -> list[Note]:
     """What it changes about the id that a turn went out on."""
     wish = start.wish
-    if start.replaced:
-        return []  # the attempt that stands in for it settles both
     notes: list[Note] = []
     if start.replaces is not None:
         notes += settle(parts, start, now, refused=outcome.refused)
@@ -57,10 +56,10 @@ def _judge(parts: Parts, start: Start, outcome: Outcome, policy: Policy, now: in
             return notes
     elif outcome.replayed and outcome.refused:
         parts.faults.replay_refused(wish.judged, now)
-    binding = _measured(parts, start, outcome, now)
+    binding = parts.bindings.get(wish.key)
+    if binding is None or binding.value != start.routed_id:
+        binding = _measured(parts, start, outcome, now)
     if binding is None:
-        if outcome.refused:
-            parts.faults.saw(wish.judged, start.routed_id, now)
         return notes
     if policy.paced:
         return notes + pacing.observe(parts, start, binding, outcome, now)
@@ -70,7 +69,11 @@ def _judge(parts: Parts, start: Start, outcome: Outcome, policy: Policy, now: in
     elif effect is not SEEN and parts.faults.saw(wish.judged, start.routed_id, now, start.at):
         notes.append(parts.note("fault", wish, start.routed_id, spared=effect.value))
         effect = SEEN
-    notes += _apply(parts, start, binding, outcome, now, effect=effect)
+    _take_down(parts, binding, outcome, now, effect)
+    if effect is SEEN:
+        return notes
+    if effect is not HEALTHY:
+        notes += _worse(parts, start, binding, outcome, now, effect=effect)
     if start.source is _NATURAL and effect in _TELLING:
         notes += _of_natural(parts, start, outcome, effect)
     return notes
@@ -132,17 +135,20 @@ def _pause(parts: Parts, wish: Wish, outcome: Outcome, now: int) -> list[Note]:
 
 
 def _measured(parts: Parts, start: Start, outcome: Outcome, now: int) -> Binding | None:
-    """The binding this attempt was measured on, if the conversation still has it."""
-    binding = parts.bindings.get(start.wish.key)
-    if binding is None:
-        if start.source is _NATURAL and outcome.accepted:
-            return bind_natural(parts, start.wish, now)  # it was dropped while this turn was under way
-        return None
-    sent_on = binding.value or wire_id(binding, start.wish.natural)
-    return binding if sent_on == start.routed_id else None
+    """The binding this attempt was measured on, if the conversation still has it; else a refusal is the gateway's."""
+    wish = start.wish
+    binding = parts.bindings.get(wish.key)
+    if binding is None and start.source is _NATURAL and outcome.accepted:
+        return bind_natural(parts, wish, now)  # it was dropped while this turn was under way
+    if binding is not None and wire_id(binding, wish.natural) == start.routed_id:
+        return binding
+    if outcome.refused:
+        parts.faults.saw(wish.judged, start.routed_id, now)
+    return None
 
 
-def _apply(parts: Parts, start: Start, binding: Binding, outcome: Outcome, now: int, *, effect: Effect) -> list[Note]:
+def _take_down(parts: Parts, binding: Binding, outcome: Outcome, now: int, effect: Effect) -> None:
+    """What is known of the binding from now on, whatever is done about it."""
     if now > binding.last_seen_at:  # noqa: PLR1730  (no call)
         binding.last_seen_at = now
     binding.turns += outcome.accepted
@@ -153,12 +159,11 @@ def _apply(parts: Parts, start: Start, binding: Binding, outcome: Outcome, now: 
         if outcome.latency is _UPSTREAM:
             binding.upstream_ms, binding.verified_at = outcome.latency_ms, now
     elif effect is not SEEN:
-        return _worse(parts, start, binding, outcome, now, effect=effect)
+        return
     if not binding.turns and _is_free(binding, outcome):
         parts.bindings.forget(binding, now)  # nothing holds it there: its next turn may take a spare
     else:
         parts.bindings.touch(binding, now)
-    return []
 
 
 def _is_free(binding: Binding, outcome: Outcome) -> bool:

@@ -82,9 +82,11 @@ class Wish:
     judged: ModelKey = field(init=False)
 
     def __post_init__(self) -> None:
-        self.key = binding_key(self.conversation, self.provider, self.model)
-        self.judged = ModelKey(self.provider, self.model)
-        self.turn = self.turn and bool(self.model)
+        provider, model = self.provider, self.model
+        self.key = binding_key(self.conversation, provider, model)
+        self.judged = ModelKey(provider, model)
+        if not model:
+            self.turn = False
 
 
 @dataclass(slots=True)

@@ -46,13 +46,17 @@ class Home:
     def visit(self, endpoint: str | None, slow: bool | None, at: int) -> None:
         """Take down where it was this time; what is not told holds on."""
         self.at = at
-        if endpoint is not None:
-            if endpoint == self.endpoint or endpoint == self.away or self.endpoint is None:  # noqa: PLR1714  (faster)
+        if endpoint == self.endpoint:
+            self.away = None
+        elif endpoint is not None:
+            if endpoint == self.away or self.endpoint is None:
                 self.endpoint, self.away = endpoint, None
             else:
                 self.away = endpoint
-        if slow is not None:
-            if slow is self.slow or slow is self.away_slow or self.slow is None:
+        if slow is self.slow:
+            self.away_slow = None
+        elif slow is not None:
+            if slow is self.away_slow or self.slow is None:
                 self.slow, self.away_slow = slow, None
             else:
                 self.away_slow = slow
@@ -84,6 +88,7 @@ class Track:
     """What is known of one model."""
 
     __slots__ = (
+        "alike",
         "at",
         "by",
         "compared",
@@ -104,6 +109,7 @@ class Track:
         self.newcomers: deque[Sighting] = deque()
         self.endpoints = Counts()
         self.speeds = Counts()
+        self.alike = False  # all newcomers are at one place, by name and by speed: there is nothing to choose
         self.score = 0.0
         self.regime = Regime.UNKNOWN
         self.since: int | None = None
@@ -125,18 +131,26 @@ class Track:
         self.ids[routed_id] = home  # the ones seen last are kept
 
     def _welcome(self, seen: Sighting) -> None:
-        self._count(seen, 1)
-        if len(self.ids) > IDS:
-            del self.ids[next(iter(self.ids))]
-        self.newcomers.append(seen)
-        if len(self.newcomers) > NEWCOMERS:
-            self._count(self.newcomers.popleft(), -1)
+        newcomers = self.newcomers
+        newcomers.append(seen)
+        left = newcomers.popleft() if len(newcomers) > NEWCOMERS else None
+        if left is None or left.endpoint != seen.endpoint or left.slow is not seen.slow:
+            self._count(seen, left)
         if self.alike:
             self.at = seen.at
+        if len(self.ids) > IDS:
+            del self.ids[next(iter(self.ids))]
 
-    def _count(self, seen: Sighting, by: int) -> None:
-        self.endpoints.add(seen.endpoint, by)
-        self.speeds.add(seen.slow, by)
+    def _count(self, came: Sighting, left: Sighting | None) -> None:
+        """Other places are taken by the newcomers than before, or more."""
+        endpoints, speeds = self.endpoints, self.speeds
+        endpoints.add(came.endpoint, 1)
+        speeds.add(came.slow, 1)
+        if left is not None:
+            endpoints.add(left.endpoint, -1)
+            speeds.add(left.slow, -1)
+        one_place = len(endpoints.of) <= 1 and len(speeds.of) <= 1 and bool(endpoints.of or speeds.of)
+        self.alike = one_place and len(self.newcomers) >= ALIKE
 
     def _compare(self, home: Home, endpoint: str | None, slow: bool | None, at: int) -> None:
         """Weigh what an id did when it came back."""
@@ -157,13 +171,6 @@ class Track:
         self.weight = self.weight * FADE + 1.0
         self.same = self.same * FADE + agrees
         self.other = self.other * FADE + share
-
-    @property
-    def alike(self) -> bool:
-        """Are all newcomers at one place, by name and by speed, so that there is nothing to choose?"""
-        if len(self.newcomers) < ALIKE or len(self.endpoints.of) > 1 or len(self.speeds.of) > 1:
-            return False
-        return bool(self.endpoints.of or self.speeds.of)
 
     def settle(self, now: int) -> Regime:
         """What to believe now. Between the bounds the last belief holds."""

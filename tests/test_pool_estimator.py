@@ -3,6 +3,7 @@
 import random
 import statistics
 import time
+from collections import Counter
 
 import pytest
 from hypothesis import given
@@ -10,7 +11,7 @@ from hypothesis import strategies as st
 
 from pool.estimator import Belief, Estimator
 from pool.policy import Regime
-from pool.track import EXPIRY_MS, IDS, MOST
+from pool.track import ALIKE, EXPIRY_MS, IDS, MOST, Track
 from tests.fakes.gateways import KEY, Gateway, Traffic, watch
 
 HOUR = 3_600_000
@@ -131,6 +132,21 @@ def test_whatever_comes_the_score_stays_within_bounds_and_the_counts_agree(seen)
             assert -MOST <= track.score <= MOST
             assert track.endpoints.total == sum(one.endpoint is not None for one in track.newcomers)
             assert all(count > 0 for count in track.speeds.of.values())
+
+
+@given(
+    st.lists(st.tuples(st.sampled_from([None, "n1", "n1", "n1", "n2"]), st.sampled_from([None, False, False, True]))),
+    st.lists(st.tuples(st.just("n1"), st.just(False)), min_size=20, max_size=40),
+)
+def test_the_newcomers_are_counted_as_they_are_and_known_to_be_alike_when_they_are(seen, more):
+    track = Track()
+    for number, (endpoint, slow) in enumerate([*seen, *more, *seen]):
+        track.see(f"id-{number}", endpoint, slow, number)
+        places = Counter(one.endpoint for one in track.newcomers if one.endpoint is not None)
+        speeds = Counter(one.slow for one in track.newcomers if one.slow is not None)
+        assert (track.endpoints.of, track.speeds.of) == (places, speeds)
+        alike = len(places) <= 1 and len(speeds) <= 1 and len(places) + len(speeds) > 0
+        assert track.alike is (alike and len(track.newcomers) >= ALIKE)
 
 
 def test_memory_is_bounded_however_many_ids_and_models_there_are():
