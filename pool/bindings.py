@@ -16,6 +16,7 @@ from pool.model import Binding, Natural, Source
 from pool.outbox import Outbox
 
 RETIRED_KEPT: Final = 4096
+TOUCH_MS: Final = 5_000  # what is measured of a binding is written at most this often
 _NATURAL: Final = Source.NATURAL
 
 
@@ -134,13 +135,17 @@ class Bindings:
         self._durable[binding.key] = None
         self._brief.pop(binding.key, None)
         if self._persist:
+            binding.told_at = now
             self.outbox.bind(binding.key, now)
         return self._make_room(binding.key, now)
 
     def touch(self, binding: Binding, now: int, *, pressing: bool = False) -> None:
-        """Its measurements changed; ``pressing`` when that is a decision others should know."""
+        """Its measurements changed; told every ``TOUCH_MS`` at most, unless that is a decision others should know."""
+        if 0 <= now - binding.told_at < TOUCH_MS and not pressing:
+            return
         if self._persist and binding.key in self._durable:
-            self.outbox.touch(binding.key, now, pressing=pressing)
+            binding.told_at = now
+            self.outbox.touch(binding.key, now)
 
     def retire(self, binding: Binding, now: int) -> None:
         """Its routed id is never to be used again, by anyone."""
@@ -245,7 +250,6 @@ class Bindings:
         if key not in self._durable:
             return False
         del self._durable[key]
-        self.outbox.dropped(key)
         return True
 
     def _let_go(self, binding: Binding) -> None:

@@ -203,7 +203,9 @@ class Binding:
     tps: float | None = None  # what its probe wrote (throughput profile)
     corrected: bool = False  # the one correction of its probe's speed was made
     locked: bool = False  # slow turns do not move it any more
-    value: str | None = None  # what its requests go out on; None: a client's value is not back yet. In memory only
+    # In memory only:
+    value: str | None = None  # what its requests go out on; None: a client's value that has not come back yet
+    told_at: int = 0  # when the store was to be told of it last
 
 
 @dataclass(slots=True)

@@ -6,7 +6,6 @@ of changes to one conversation costs one write.
 
 from dataclasses import dataclass, field
 
-TOUCH_MS = 5_000  # lastSeenAt is written at most this often
 COALESCE_MS = 250  # decisions of this long share one write
 PENDING_KEPT = 8192
 
@@ -24,23 +23,17 @@ class Pending:
 class Outbox:
     """Pending conditional operations. ``pressing_at`` is since when one waits that must not wait for long."""
 
-    __slots__ = ("_touched_at", "pending", "pressing_at")
+    __slots__ = ("pending", "pressing_at")
 
     def __init__(self) -> None:
         self.pending: dict[str, Pending] = {}
         self.pressing_at: int | None = None
-        self._touched_at: dict[str, int] = {}
 
     def bind(self, key: str, now: int) -> None:
         self._of(key).bind = True
-        self._touched_at[key] = now
         self._press(now)
 
-    def touch(self, key: str, now: int, *, pressing: bool = False) -> None:
-        """Write what was measured, at most every ``TOUCH_MS`` unless it is a decision."""
-        if not pressing and 0 <= now - self._touched_at.get(key, -TOUCH_MS) < TOUCH_MS:
-            return
-        self._touched_at[key] = now
+    def touch(self, key: str, now: int) -> None:
         self._of(key).touch = True
         self._press(now)
 
@@ -79,10 +72,6 @@ class Outbox:
             del self.pending[next(iter(self.pending))]
         if taken:
             self._press(now)
-
-    def dropped(self, key: str) -> None:
-        """A binding left memory: its throttle goes with it."""
-        self._touched_at.pop(key, None)
 
     def _of(self, key: str) -> Pending:
         return self.pending.setdefault(key, Pending())

@@ -5,7 +5,7 @@ import pytest
 from pool.bindings import Bindings, stored_id, wire_id
 from pool.ids import id_digest
 from pool.model import Binding, Natural, Source, binding_key
-from tests.fakes.pool import GO, HOUR, MODEL, NOW, settings
+from tests.fakes.pool import GO, HOUR, MINUTE, MODEL, NOW, settings
 
 
 def binding(conversation="c1", routed_id="r1", *, source=Source.SPARE, at=NOW, **facts) -> Binding:
@@ -67,6 +67,47 @@ def test_a_natural_binding_counts_and_is_written_from_its_second_turn_on():
     bindings.keep(one, NOW)
     assert bindings.durable() == [one]
     assert bindings.outbox.pending[one.key].bind
+
+
+def told(bindings: Bindings) -> bool:
+    """Was something of c1's binding to be written?"""
+    return binding_key("c1", GO, MODEL) in bindings.outbox.collect()
+
+
+def test_what_was_measured_is_written_at_most_every_five_seconds():
+    bindings, one = table(), binding()
+    bindings.mirror(one)
+    bindings.touch(one, NOW)
+    assert told(bindings)
+    bindings.touch(one, NOW + 4_999)
+    assert not told(bindings)
+    bindings.touch(one, NOW + 5_000)
+    assert told(bindings)
+
+
+def test_what_was_bound_just_now_is_not_written_again_for_what_was_measured():
+    bindings, one = table(), binding()
+    bindings.put(one, NOW)
+    assert told(bindings)
+    bindings.touch(one, NOW + 4_999)
+    assert not told(bindings)
+
+
+def test_a_decision_about_a_binding_is_not_held_back():
+    bindings, one = table(), binding()
+    bindings.mirror(one)
+    bindings.touch(one, NOW)
+    assert told(bindings)
+    bindings.touch(one, NOW + 1, pressing=True)
+    assert told(bindings)
+
+
+def test_a_clock_that_stepped_back_holds_nothing_up():
+    bindings, one = table(), binding()
+    bindings.put(one, NOW)
+    assert told(bindings)
+    bindings.touch(one, NOW - MINUTE)
+    assert told(bindings)
 
 
 def test_a_natural_binding_that_was_never_written_is_forgotten_without_a_word():
