@@ -24,8 +24,8 @@ def start(parts: Parts, wish: Wish, now: int) -> Start:
     policy = parts.policies[wish.judged]
     if not (policy.applied and wish.turn):
         return _unbound(parts, wish, policy, now)
-    binding = current(parts, wish, now)
-    if binding is None:
+    binding = parts.bindings.get(wish.key)
+    if binding is None or not _is_usable(parts, wish, binding, now):
         return _begin(parts, wish, policy, now)
     if binding.marked and policy.spares:
         moved = _leave(parts, wish, binding, now)
@@ -62,16 +62,18 @@ def latest(parts: Parts, conversation: str, provider: str) -> Binding | None:
 def current(parts: Parts, wish: Wish, now: int) -> Binding | None:
     """The conversation's binding if it may still be used; one that may not is dropped here."""
     binding = parts.bindings.get(wish.key)
-    if binding is None:
-        return None
+    return binding if binding is not None and _is_usable(parts, wish, binding, now) else None
+
+
+def _is_usable(parts: Parts, wish: Wish, binding: Binding, now: int) -> bool:
     if not parts.bindings.is_alive(binding, now):
         parts.bindings.end(binding, now)
         parts.notes.append(parts.note("expire", wish, binding.routed_id))
-        return None
+        return False
     if binding.value is None and wire_id(binding, wish.natural) is None:  # the client names it by another value now
         parts.bindings.forget(binding, now)
-        return None
-    return binding
+        return False
+    return True
 
 
 def bind(parts: Parts, wish: Wish, routed_id: str, source: Source, now: int, *, spare: Spare | None = None) -> Binding:
@@ -109,7 +111,7 @@ def on(wish: Wish, binding: Binding, now: int, budget_ms: float = 0.0) -> Start:
 
 
 def _begin(parts: Parts, wish: Wish, policy: Policy, now: int) -> Start:
-    inherited = inherit(parts, wish, now)
+    inherited = None if wish.natural.minted else inherit(parts, wish, now)
     if inherited is not None:
         return on(wish, inherited, now)
     parts.refill.demanded(parts.stock_for(wish), now)
