@@ -24,8 +24,8 @@ def start(parts: Parts, wish: Wish, now: int) -> Start:
     policy = parts.policies[wish.judged]
     if not (policy.applied and wish.turn):
         return _unbound(parts, wish, policy, now)
-    binding = current(parts, wish, now)
-    if binding is None:
+    binding = parts.bindings.get(wish.key)
+    if binding is None or not _is_usable(parts, wish, binding, now):
         return _begin(parts, wish, policy, now)
     if binding.marked and policy.spares:
         moved = _leave(parts, wish, binding, now)
@@ -62,16 +62,18 @@ def latest(parts: Parts, conversation: str, provider: str) -> Binding | None:
 def current(parts: Parts, wish: Wish, now: int) -> Binding | None:
     """The conversation's binding if it may still be used; one that may not is dropped here."""
     binding = parts.bindings.get(wish.key)
-    if binding is None:
-        return None
+    return binding if binding is not None and _is_usable(parts, wish, binding, now) else None
+
+
+def _is_usable(parts: Parts, wish: Wish, binding: Binding, now: int) -> bool:
     if not parts.bindings.is_alive(binding, now):
         parts.bindings.end(binding, now)
         parts.notes.append(parts.note("expire", wish, binding.routed_id))
-        return None
+        return False
     if binding.value is None and wire_id(binding, wish.natural) is None:  # the client names it by another value now
         parts.bindings.forget(binding, now)
-        return None
-    return binding
+        return False
+    return True
 
 
 def bind(parts: Parts, wish: Wish, routed_id: str, source: Source, now: int, *, spare: Spare | None = None) -> Binding:
@@ -109,12 +111,11 @@ def on(wish: Wish, binding: Binding, now: int, budget_ms: float = 0.0) -> Start:
 
 
 def _begin(parts: Parts, wish: Wish, policy: Policy, now: int) -> Start:
-    inherited = inherit(parts, wish, now)
+    inherited = None if wish.natural.minted else inherit(parts, wish, now)
     if inherited is not None:
         return on(wish, inherited, now)
     parts.refill.demanded(parts.stock_for(wish), now)
-    again = parts.bindings.had_route(wish.key)
-    spare = _first(parts, wish, policy, now, again=again) if policy.spares else None
+    spare = _first(parts, wish, policy, now) if policy.spares else None
     if spare is not None:
         binding = bind(parts, wish, spare.id, routed_source(parts, wish), now, spare=spare)
         parts.notes.append(parts.note("take", wish, spare.id, upstream_ms=spare.upstream_ms))
@@ -124,11 +125,11 @@ def _begin(parts: Parts, wish: Wish, policy: Policy, now: int) -> Start:
     if policy.paced:
         _doubt(parts, wish, natural, now)
     parts.notes.append(parts.note("natural", wish, wish.natural.value))
-    budget_ms = _budget(parts, wish, policy, now, first=not again)
+    budget_ms = _budget(parts, wish, policy, now, begins=True)
     return Start(wish, wish.natural.value, _NATURAL, now, False, True, budget_ms)
 
 
-def _first(parts: Parts, wish: Wish, policy: Policy, now: int, *, again: bool) -> Spare | None:
+def _first(parts: Parts, wish: Wish, policy: Policy, now: int) -> Spare | None:
     """The id that a conversation without one is given.
 
     Where ids are chosen by speed its natural id is measured first, unless that was done before, or it is a
@@ -139,7 +140,8 @@ def _first(parts: Parts, wish: Wish, policy: Policy, now: int, *, again: bool) -
         found = lane.lease(now) if lane is not None else None
         if found is not None:
             return found
-        if not (wish.child or again or (lane is not None and lane.natural.bad)):
+        measured = lane is not None and lane.natural.bad
+        if not (wish.child or measured or parts.bindings.had_route(wish.key)):
             return None
     return parts.inventory.take(stocks_of(wish), now, policy.ttl_ms) if parts.inventory.stocked else None
 
@@ -157,7 +159,7 @@ def _stay(parts: Parts, wish: Wish, binding: Binding, policy: Policy, now: int) 
     if binding.turns:
         parts.bindings.keep(binding, now)
     if binding.marked or (binding.turns == 0 and binding.key in parts.searching):
-        return _budget(parts, wish, policy, now, first=False)
+        return _budget(parts, wish, policy, now)
     return 0.0
 
 
@@ -194,14 +196,15 @@ def _unmoved(parts: Parts, wish: Wish, lane: Lane, policy: Policy, now: int) -> 
         parts.notes += skip_pin(parts, wish, "lease", "no spare ready")
 
 
-def _budget(parts: Parts, wish: Wish, policy: Policy, now: int, *, first: bool) -> float:
+def _budget(parts: Parts, wish: Wish, policy: Policy, now: int, *, begins: bool = False) -> float:
     """How long this request may look for a fast id before it is sent."""
-    budget = policy.first_budget_ms if first else policy.budget_ms
-    if not (budget or parts.searching):
+    if not (policy.first_budget_ms or policy.budget_ms or parts.searching):
         return 0.0
     until = parts.searching.get(wish.key, 0)
     if until > now:
         return float(until - now)
+    first = begins and not parts.bindings.had_route(wish.key)
+    budget = policy.first_budget_ms if first else policy.budget_ms
     return 0.0 if parts.cooldown.get(wish.key, 0) > now else float(budget)
 
 

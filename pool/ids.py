@@ -1,9 +1,9 @@
 """How ids are spelled: new ones, and the digests that stand for them on disk."""
 
-import hashlib
 import secrets
 import string
 import uuid
+from hashlib import sha256
 
 from pool.model import Shape
 
@@ -20,7 +20,7 @@ def new_id(shape: Shape) -> str:
 
 def id_digest(routed_id: str) -> str:
     """16 hex of an id's SHA-256: enough to know a retired one again, nothing to send it by."""
-    return hashlib.sha256(routed_id.encode("utf-8", "surrogatepass")).hexdigest()[:16]
+    return sha256(routed_id.encode("utf-8", "surrogatepass")).hexdigest()[:16]
 
 
 def short(routed_id: str) -> str:

@@ -19,9 +19,10 @@ def imported_key(digest: str, provider: str, model: str) -> str:
 
 
 def inherit(parts: Parts, wish: Wish, now: int) -> Binding | None:
-    """The imported binding of a conversation that has none of its own yet; from now on it is the conversation's."""
-    if wish.natural.minted:
-        return None
+    """The imported binding of a conversation that has none of its own yet; from now on it is the conversation's.
+
+    For a conversation that its client named: a minted id was never imported.
+    """
     found = parts.bindings.get(imported_key(wish.natural.digest, wish.provider, wish.model))
     if found is None:
         return None

@@ -3,6 +3,7 @@
 In memory only, and bounded: after a restart a conversation is bound, or begins anew.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
@@ -63,13 +64,11 @@ class Lane:
 class Lanes:
     """The lanes, by binding key; the newest are kept."""
 
-    __slots__ = ("_lanes",)
+    __slots__ = ("_lanes", "get")
 
     def __init__(self) -> None:
         self._lanes: dict[str, Lane] = {}
-
-    def get(self, key: str) -> Lane | None:
-        return self._lanes.get(key)
+        self.get: Callable[[str], Lane | None] = self._lanes.get  # that of a conversation, if there is one
 
     def of(self, key: str) -> Lane:
         """The lane of a conversation; a new one if there is none."""

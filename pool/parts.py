@@ -89,16 +89,22 @@ class Parts:
 
     def note(self, name: str, wish: Wish, routed_id: str | None = None, **facts: object) -> Note:
         """A decision about a conversation; the id only as its digest."""
-        return note(name, wish.conversation, wish.judged, routed_id, **facts)
+        return _note(name, wish.conversation, wish.judged, routed_id, facts)
 
 
 def note(name: str, conversation: str | None, model: ModelKey, routed_id: str | None = None, **facts: object) -> Note:
+    """A decision about a model, and about a conversation where there is one."""
+    return _note(name, conversation, model, routed_id, facts)
+
+
+def _note(
+    name: str, conversation: str | None, model: ModelKey, routed_id: str | None, facts: dict[str, object]
+) -> Note:
     """A note in the one form they all have."""
     shown: dict[str, object] = {"provider": model.provider, "model": model.model}
     if conversation is not None:
         shown["conversation"] = conversation
     if routed_id is not None:
         shown["id"] = short(routed_id)
-    if facts:
-        shown.update(facts)
+    shown |= facts
     return Note(name, shown)
