@@ -11,7 +11,6 @@ import orjson
 
 from proxy.answers import usage
 from proxy.answers.chat import ChatAnswer
-from proxy.answers.events import failed
 
 _SAID: Final = "content"
 _VARIES: Final = (_SAID, "reasoning_content", "reasoning")
@@ -109,7 +108,7 @@ def _varies(event: dict[str, Any]) -> tuple[dict[str, Any], str, int | None] | N
     choice = event["choices"][0]
     if len(event["choices"]) != 1 or choice.get("index") or choice.get("finish_reason"):
         return None
-    if usage.found(event) is not None or failed(event):
+    if usage.found(event) is not None:
         return None
     delta = choice["delta"]
     said = [key for key, value in delta.items() if value and key != "role"]
