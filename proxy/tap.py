@@ -53,5 +53,7 @@ def tap_for(head: ResponseHead, mono_ms: Callable[[], float], *, wants_answer: b
         reader = BodyReader(wants_answer=wants_answer)
     else:
         reader = StreamReader(mono_ms, wants_answer=wants_answer)
-    coding = coding_of(head.get(b"content-encoding"))
-    return CodedTap(coding, reader) if coding is not None else reader
+    encoding = head.get(b"content-encoding")
+    if encoding is not None and (coding := coding_of(encoding)) is not None:
+        return CodedTap(coding, reader)
+    return reader

@@ -18,24 +18,45 @@ def event(delta: dict, *, spaced: bool = False, **more: object) -> bytes:
 def texts(pieces: list[bytes], like: bytes) -> list[str] | None:
     found = alike(like)
     assert found is not None
-    return found.texts(pieces, sum(map(len, pieces)))
+    said = found.texts(pieces)
+    if said is not None:
+        assert found.fit(pieces)
+    return said
 
 
 LIKE = event({"content": "x"})
 words = st.text(st.sampled_from('ab "\\\n{}[]:,é\N{PILE OF POO}'), max_size=12)
 
 
-@given(st.lists(words, min_size=1, max_size=40))
-def test_texts_are_those_of_the_events(said):
-    assert texts([event({"content": text}) for text in said], LIKE) == said
+@given(st.lists(words, min_size=1, max_size=40), words.filter(bool))
+def test_texts_are_those_of_the_events(said, first):
+    assert texts([event({"content": text}) for text in said], event({"content": first})) == said
 
 
-@given(st.lists(st.binary(max_size=12) | st.sampled_from([b"\\", b'"', b'","', b'",1,"', b'":"', b'\\"']), min_size=1, max_size=6))  # fmt: skip
+def arguments(text: str) -> bytes:
+    return event({"tool_calls": [{"index": 3, "type": "function", "function": {"arguments": text}}]})
+
+
+@given(st.lists(words, min_size=1, max_size=40), words)
+def test_so_are_the_pieces_of_a_calls_arguments(said, first):
+    pieces = [arguments(text) for text in said]
+    assert texts(pieces, arguments(first)) == said
+    like = alike(arguments(first))
+    assert like is not None
+    assert (like.call, like.said) == (3, False)
+
+
+@given(st.lists(st.binary(max_size=12) | st.sampled_from([b"\n", b"\r", b"\\", b'"', b'","', b'",1,"', b'":"', b'\\"']), min_size=1, max_size=6))  # fmt: skip
 def test_what_answers_is_json_with_that_text(middles):
     """Whatever is put where the text stands: either it is refused, or all are JSON, and say just that."""
     before, after = event({"content": "HERE"}).split(b"HERE")
     pieces = [before + middle + after for middle in middles]
     found = texts(pieces, LIKE)
+    like = alike(LIKE)
+    assert like is not None
+    if like.fit(pieces):  # each is one line, whatever it says
+        assert b"".join(pieces).count(b"\n") == 2 * len(pieces)
+        assert b"\r" not in b"".join(pieces)
     if found is not None:
         said = [orjson.loads(piece[5:])["choices"][0]["delta"] for piece in pieces]
         assert said == [{"content": text} for text in found]
@@ -56,8 +77,11 @@ def test_what_answers_is_json_with_that_text(middles):
     ],
 )
 def test_an_event_of_another_kind_is_none_of_them(other):
+    like = alike(LIKE)
+    assert like is not None
     for pieces in ([other], [LIKE, other], [other, LIKE], [LIKE, other, LIKE]):
         assert texts(pieces, LIKE) is None
+        assert not like.fit(pieces)
 
 
 @pytest.mark.parametrize(
@@ -66,10 +90,14 @@ def test_an_event_of_another_kind_is_none_of_them(other):
         event({"content": ""}),
         event({"role": "assistant"}),
         event({"content": "x", "reasoning": "y"}),
-        event({"content": 'say "x"'}),
         event({"content": "x"}, usage={"prompt_tokens": 1}),
         event({"content": "x"}, spaced=True),
         event({"tool_calls": [{"index": 0}]}),
+        event({"tool_calls": [{"function": {"arguments": "x"}}]}),
+        event({"tool_calls": [{"index": 0, "id": "c", "function": {"arguments": "x"}}]}),
+        event({"tool_calls": [{"index": 0, "function": {"name": "f", "arguments": "x"}}]}),
+        event({"tool_calls": [{"index": 0, "function": {"arguments": "x"}}] * 2}),
+        event({"tool_calls": [{"index": 0, "function": {"arguments": "x"}}], "content": "x"}),
         event({"content": "x"}, choices=[]),
         event({"content": "x"}, choices=[{"index": 1, "delta": {"content": "x"}}]),
         event({"content": "x"}, choices=[{"delta": {"content": "x"}, "finish_reason": "stop"}]),

@@ -77,6 +77,7 @@ deltas = st.one_of(
         st.sampled_from(["read", "write"]),
         words,
     ),
+    st.builds(lambda text: chunk({"tool_calls": [{"index": 1, "function": {"arguments": text}}]}), words),
     st.just(b": keep-alive\n\n"),
     st.just(b"event: ping\ndata: {}\n\n"),
     st.just(b"data: nonsense\n\n"),

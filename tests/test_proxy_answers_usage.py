@@ -109,5 +109,4 @@ def test_uncached_is_unknown_where_the_prompt_is():
 
 
 def test_a_later_report_completes_an_earlier_one():
-    assert merged(None, {"a": 1}) == {"a": 1}
     assert merged({"a": 1, "b": 2}, {"a": 3, "b": None}) == {"a": 3, "b": 2}

@@ -30,8 +30,8 @@ class BodyReader(Tap):
     def feed(self, data: bytes) -> None:
         """The next piece."""
         self.begun = True
-        self._size += len(data)
-        if self._size <= MAX_JSON:
+        self._size = size = self._size + len(data)
+        if size <= MAX_JSON:
             self._kept.append(data)
         elif self._kept:
             self.unread = "size"
@@ -39,15 +39,18 @@ class BodyReader(Tap):
 
     def close(self) -> None:
         """The body is over: read it."""
-        if not self._kept:
+        kept = self._kept
+        if not kept:
             return
-        body = b"".join(self._kept)
-        self._kept.clear()
+        body = b"".join(kept)
+        kept.clear()
         try:
             document = orjson.loads(body)
-            # Google streams an array where nobody asks for events.
-            for event in document if isinstance(document, list) else (document,):
-                self._take(event, body)
+            if isinstance(document, list):  # Google streams an array where nobody asks for events
+                for event in document:
+                    self._take(event, body)
+            else:
+                self._take(document, body)
             if self._wants_answer:
                 self.answer = chat.whole(document)
         except Exception:  # noqa: BLE001 - whatever an upstream sends must not reach the relay

@@ -54,6 +54,10 @@ class ChatAnswer:
         if text:
             self._text(text)
 
+    def add_arguments(self, index: int, texts: Iterable[str]) -> None:
+        """The next pieces of the arguments of the call with this number, where an event holds nothing else."""
+        self._call(index, {"function": {"arguments": "".join(texts)}})
+
     def _choice(self, choice: dict[str, Any]) -> None:
         self.begun = True
         if choice.get("index"):  # of several choices a client goes on with the first

@@ -22,9 +22,7 @@ def semantic(event: dict[str, Any]) -> bool:
 
 
 def failed(event: dict[str, Any]) -> bool:
-    """Is this an error where an answer was due? What it says is read elsewhere."""
-    if event.get("choices"):
-        return False
+    """Is this event without choices an error where an answer was due? What it says is read elsewhere."""
     return bool(event.get("error")) or str(event.get("type")).endswith(("error", "failed"))
 
 

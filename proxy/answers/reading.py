@@ -56,8 +56,8 @@ class Tap:
         """Take what one event says beside its text; ``raw`` is its JSON."""
         counts = usage.found(event)
         if counts is not None:
-            self.usage = usage.merged(self.usage, counts)
-        if failed(event):
+            self.usage = counts if self.usage is None else usage.merged(self.usage, counts)
+        if not event.get("choices") and failed(event):
             self.error = raw.strip()
         if self.model is None:
             self.model = model_of(event)

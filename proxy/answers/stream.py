@@ -44,17 +44,22 @@ class StreamReader(Lines):
     def feed_all(self, pieces: list[bytes]) -> None:
         """Pieces that came one after the other, most often an event each: read at once. Never raises."""
         like = self._alike
-        if like is not None and not self._held and not self._skipping:
-            size = sum(map(len, pieces))
-            texts = like.texts(pieces, size)
-            if texts is not None:
-                self.events += len(pieces)
-                if self._chat is not None and like.said:
-                    self._chat.add_texts(texts)
-                return
+        if like is not None and not self._held and not self._skipping and self._are_alike(like, pieces):
+            self.events += len(pieces)
+            return
         self._due = 0
         self.feed(b"".join(pieces))
         self._alike = alike(pieces[-1]) if self.begun and not self._held else None
+
+    def _are_alike(self, like: Alike, pieces: list[bytes]) -> bool:
+        """Take events that differ in a text only; False where they are anything else."""
+        if self._chat is None:
+            return like.fit(pieces)
+        texts = like.texts(pieces)
+        if texts is None:
+            return False
+        like.tell(self._chat, texts)
+        return True
 
     def close(self) -> None:
         """The stream is over."""

@@ -60,10 +60,8 @@ def found(event: Mapping[str, Any]) -> dict[str, Any] | None:
     return None
 
 
-def merged(known: dict[str, Any] | None, more: dict[str, Any]) -> dict[str, Any]:
+def merged(known: dict[str, Any], more: dict[str, Any]) -> dict[str, Any]:
     """What is known after another report: providers repeat, correct and complete themselves (message_start, _delta)."""
-    if known is None:
-        return more
     return {**known, **{name: value for name, value in more.items() if value is not None}}
 
 
