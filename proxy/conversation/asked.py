@@ -1,17 +1,15 @@
 """A request as the rules of evidence see it, and what they decide."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 from proxy.conversation.body import BodyFacts
 from proxy.conversation.content import Content
-from proxy.conversation.lineage import IDS, MARKS, Lineage
+from proxy.conversation.lineage import IDS, MARKS, Lineage, Step
 from proxy.conversation.normalise import normalise
 from proxy.conversation.postings import Quoted, Quotes
-from proxy.conversation.quoting import OPENER, OPENER_READ
+from proxy.conversation.quoting import OPENER, OPENER_READ, Key, pairs_of
 from proxy.conversation.side import looks_aside
 from proxy.conversation.transcript import Transcript
-
-Step = tuple[str, str, str | None]  # the rule, what it found, the label it is about
 
 MOST_TEXT = 262_144  # characters that are searched for a quote
 
@@ -38,7 +36,7 @@ class Asked:
     __slots__ = (
         "_marks",
         "_opening",
-        "_quoted",
+        "_pairs",
         "_text",
         "aside",
         "busy",
@@ -72,11 +70,11 @@ class Asked:
         self.busy = busy
         self.aside = looks_aside(facts)
         self.rivals: frozenset[str] = frozenset()
-        self.steps: list[Step] = []
+        self.steps: tuple[Step, ...] = ()
         self._marks: frozenset[int] | None = None
         self._text: str | None = None
         self._opening: str | None = None
-        self._quoted: list[Quoted] | None = None
+        self._pairs: set[Key] | None = None
 
     @property
     def marks(self) -> frozenset[int]:
@@ -92,26 +90,27 @@ class Asked:
         if self._text is None:
             said = self.content.alone
             if said is None:
-                said = "\n".join(self.content.first_texts())
-            self._text = normalise(said[:MOST_TEXT])
+                self._text = normalise("\n".join(self.content.first_texts())[:MOST_TEXT])
+            else:
+                self._text = normalise(said[:MOST_TEXT])
+                if len(said) <= OPENER_READ:
+                    self._opening = self._text[:OPENER]
         return self._text
 
     @property
     def opening(self) -> str:
         """The beginning of the first thing the user said, normalised."""
         if self._opening is None:
-            said = self.content.alone
-            if self._text is not None and said is not None and len(said) <= OPENER_READ:
-                self._opening = self._text[:OPENER]
-            else:
-                self._opening = normalise(self.content.opener()[:OPENER_READ])[:OPENER]
+            self._opening = normalise(self.content.opener()[:OPENER_READ])[:OPENER]
         return self._opening
 
     def quoted(self, quotes: Quotes) -> list[Quoted]:
-        """The texts that this request contains, with the lines that have them."""
-        if self._quoted is None:
-            self._quoted = quotes.within(self.text) if len(quotes) else []
-        return self._quoted
+        """The texts of these that this request contains, with the lines that have them."""
+        if not len(quotes):
+            return []
+        if self._pairs is None:
+            self._pairs = pairs_of(self.text)
+        return quotes.within(self.text, self._pairs)
 
     def may(self, line: Lineage) -> bool:
         """May the request belong there at all? One in a cohort belongs to a conversation of that cohort only."""
@@ -121,7 +120,7 @@ class Asked:
 
     def note(self, rule: str, found: str, line: Lineage | None = None) -> None:
         """Remember a step of the decision, for those who ask why."""
-        self.steps.append((rule, found, line.label if line is not None else None))
+        self.steps += ((rule, found, line.label if line is not None else None),)
 
 
 class Decision:
@@ -132,7 +131,7 @@ class Decision:
     of which so far only these side calls came, ``asides``.
     """
 
-    __slots__ = ("asides", "grows", "label", "line", "parted", "rule", "side", "steps")
+    __slots__ = ("asides", "grows", "label", "line", "parted", "rule", "side")
 
     def __init__(
         self,
@@ -144,7 +143,6 @@ class Decision:
         parted: Lineage | None = None,
         label: str | None = None,
         asides: tuple[int, ...] = (),
-        steps: Sequence[Step] = (),
     ) -> None:
         self.rule = rule
         self.line = line
@@ -153,4 +151,3 @@ class Decision:
         self.parted = parted
         self.label = label
         self.asides = asides
-        self.steps = steps

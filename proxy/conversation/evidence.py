@@ -10,19 +10,21 @@ from typing import Final
 from config.settings import Settings
 from proxy.conversation import history, likeness
 from proxy.conversation.answer import Answer
-from proxy.conversation.asked import NEW, Asked, Decision, Step
+from proxy.conversation.asked import NEW, Asked, Decision
 from proxy.conversation.body import BodyFacts
 from proxy.conversation.hashing import ASSISTANT, Hasher, combine
 from proxy.conversation.index import Index
 from proxy.conversation.labels import new_label
-from proxy.conversation.lineage import Lineage
+from proxy.conversation.lineage import Lineage, Step
 from proxy.conversation.memory import Memory
 from proxy.conversation.normalise import LONG, SNIPPET, TELLING, normalise
 from proxy.conversation.prefixes import Prefixes
 from proxy.conversation.quoting import OPENER_READ
 from proxy.conversation.transcript import entry_of, extended, marks_of, shared
 
-_UNKNOWN: Final[Step] = (NEW, "nothing of it is known", None)
+_UNKNOWN: Final[tuple[Step]] = ((NEW, "nothing of it is known", None),)
+_NEW: Final = Decision(NEW)  # never changed
+_EMPTY: Final = Index()  # never changed
 _NO_IDS: Final[list[int]] = []  # never changed
 _ASIDES = 7  # side calls of a line before the latest one that are told apart
 ASIDE_READ = 8192  # characters of a side call that came before its conversation, in memory only
@@ -62,26 +64,16 @@ class Evidence(Memory):
 
     def decide(self, asked: Asked, scope: str) -> Decision:
         """Where a request belongs. Changes nothing."""
-        index = self._scopes.get(scope)
-        if index is not None:
-            decision = history.by_history(index, asked)
-            if decision is None:
-                if asked.content.partial:
-                    asked.content.whole()
-                    again = asked.content.transcript(self.hasher)
-                    assert again is not None
-                    asked.transcript = again
-                decision = (
-                    likeness.by_quote(index, asked)
-                    or likeness.by_summary(index, asked)
-                    or likeness.by_aside(index, asked)
-                    or likeness.by_opener(index, asked)
-                    or likeness.by_cohort(index, asked)
-                )
-            if decision is not None:
-                decision.steps = asked.steps
-                return decision
-        return Decision(NEW, steps=(*asked.steps, _UNKNOWN))
+        index = self._scopes.get(scope, _EMPTY)
+        decision = history.by_history(index, asked)
+        if decision is None:
+            if asked.content.partial:
+                self._read_whole(asked)
+            decision = likeness.by_likeness(index, asked)
+        if decision is None:
+            asked.steps += _UNKNOWN
+            return _NEW
+        return decision
 
     def commit(
         self, asked: Asked, decision: Decision, scope: str, label: str | None = None, *, owned: bool = False
@@ -102,7 +94,7 @@ class Evidence(Memory):
             index = self._scopes[scope] = Index()
         if line is None:
             label = decision.label or label or new_label(self._secret, scope)
-            line = Lineage(label, scope, asked.cohort, now, owned)
+            line = Lineage(label, scope, asked.cohort, now, asked.transcript, owned=owned)
             self._enter(index, line, asked, decision.parted)
             line.asides = decision.asides
             if asked.aside and not asked.transcript.answers:
@@ -118,7 +110,7 @@ class Evidence(Memory):
             index.unquoted.append(line)
         line.cohort = line.cohort or asked.cohort
         line.tools, line.stream, line.manner = asked.facts.tools, asked.facts.stream, asked.content.manner()
-        line.decided = tuple(decision.steps)
+        line.decided = asked.steps
         self._touch(line, now)
         self._shrink()
         return Track(line, line.request, asked.transcript.last, side=False)
@@ -172,9 +164,15 @@ class Evidence(Memory):
             index.cohorts.add(label, line)
             self.changed[line] = None
 
+    def _read_whole(self, asked: Asked) -> None:
+        asked.content.whole()
+        again = asked.content.transcript(self.hasher)
+        assert again is not None
+        asked.transcript = again
+
     def _branch(self, index: Index, parent: Lineage, asked: Asked) -> Lineage:
         """What replaces or leaves a line's talk is a line of its own; of the same conversation while one is alive."""
-        line = Lineage(parent.label, parent.scope, parent.cohort, asked.now, parent.owned)
+        line = Lineage(parent.label, parent.scope, parent.cohort, asked.now, asked.transcript, owned=parent.owned)
         self._enter(index, line, asked, parent)
         for snippet in parent.snippets:
             index.add_snippet(line, snippet)
@@ -183,7 +181,6 @@ class Evidence(Memory):
     def _enter(self, index: Index, line: Lineage, asked: Asked, kin: Lineage | None) -> None:
         said = asked.transcript
         line.row = next(self._rows)
-        line.take(said)
         line.first = line.length
         if kin is not None:
             if shared(said.points, kin.points, kin.offset) > kin.first:

@@ -2,11 +2,11 @@
 
 from dataclasses import dataclass
 
-from proxy.conversation.asked import Step
 from proxy.conversation.body import BodyFacts
 from proxy.conversation.evidence import Evidence
 from proxy.conversation.ids import Reading
 from proxy.conversation.labels import identity_of, label_of
+from proxy.conversation.lineage import Step
 from proxy.conversation.precedence import Kind
 
 
@@ -37,7 +37,7 @@ def explain(
     steps.append(("content", f"{len(asked.transcript)} messages, {asked.transcript.answers} of them answers", None))
     decision = evidence.decide(asked, scope)
     label = decision.line.label if decision.line is not None else decision.label
-    return Explanation(label, decision.rule, decision.side or reading.side, (*steps, *decision.steps))
+    return Explanation(label, decision.rule, decision.side or reading.side, (*steps, *asked.steps))
 
 
 def steps_of(evidence: Evidence, label: str) -> list[dict[str, object]]:

@@ -4,10 +4,10 @@ from array import array
 from collections import deque
 from typing import Final
 
-from proxy.conversation.lineage import IDS, MARKS, NO_SNIPPETS, SNIPPETS, Lineage
+from proxy.conversation.lineage import IDS, MARKS, SNIPPETS, Lineage
 from proxy.conversation.normalise import TELLING, normalise
 from proxy.conversation.postings import Postings, Quotes
-from proxy.conversation.quoting import NOWHERE, OPENER, SHORTEST_OPENER, Key
+from proxy.conversation.quoting import OPENER, SHORTEST_OPENER
 from proxy.conversation.transcript import NO_HASHES
 
 THIN_MARKS: Final = 8  # what is left of a line's marks and ids once it is thinned
@@ -19,6 +19,8 @@ class Index:
     """The lines of one scope. Another scope has an index of its own, so that nothing is ever found across."""
 
     __slots__ = (
+        "_questions",
+        "answers",
         "asides",
         "cohorts",
         "current",
@@ -28,7 +30,6 @@ class Index:
         "lines",
         "marks",
         "openers",
-        "quotes",
         "unquoted",
     )
 
@@ -37,7 +38,8 @@ class Index:
         self.marks: Postings[int, Lineage] = Postings()
         self.ids: Postings[int, Lineage] = Postings()
         self.openers: Postings[int, Lineage] = Postings()
-        self.quotes = Quotes()  # what the user began with, or asked last, and answers' beginnings
+        self.answers = Quotes()  # how the latest answers begin
+        self._questions = Quotes()
         self.unquoted: deque[Lineage] = deque(maxlen=UNQUOTED)  # whose openers nobody has asked for yet
         self.cohorts: Postings[str, Lineage] = Postings()
         self.asides: deque[tuple[Lineage, str]] = deque(maxlen=ASIDES)  # of no conversation yet, with what they say
@@ -62,27 +64,27 @@ class Index:
         self.current[line.label] = line
         self.failed_at = max(self.failed_at, line.failed_at)
 
-    def quotable(self) -> Quotes:
-        """What may be quoted: how lines began, what was asked last, the latest answers."""
+    def questions(self) -> Quotes:
+        """What users began with, and what they asked last."""
         while self.unquoted:
             line = self.unquoted.pop()
             if line.opener_raw:
                 self.opens(line, normalise(line.opener_raw)[:OPENER])
                 line.opener_raw = ""
             if line.asked_raw:
-                key, text = line.asked_word, line.asked_text
-                line.asked_text, line.asked_word = normalise(line.asked_raw)[:OPENER], NOWHERE
+                before, line.asked_text = line.asked_text, normalise(line.asked_raw)[:OPENER]
                 line.asked_raw = ""
+                if before not in (line.asked_text, line.opener_text):
+                    self._questions.discard(before, line)
                 if len(line.asked_text) >= TELLING:
-                    line.asked_word = self.quotes.add(line.asked_text, line)
-                self._unsaid(key, text, line)
-        return self.quotes
+                    self._questions.add(line.asked_text, line)
+        return self._questions
 
     def opens(self, line: Lineage, text: str) -> None:
         """The line began with this text, normalised and cut."""
         line.opener_text = text
         if len(text) >= SHORTEST_OPENER:
-            line.opener_word = self.quotes.add(text, line)
+            self._questions.add(text, line)
 
     def leave(self, line: Lineage) -> None:
         """Forget a line."""
@@ -93,8 +95,7 @@ class Index:
         for call in line.ids:
             self.ids.discard(call, line)
         self.openers.discard(line.opener, line)
-        if not line.thin:
-            self._unquote(line)
+        self._unquote(line)
         if line.cohort is not None:
             self.cohorts.discard(line.cohort, line)
         if self.current.get(line.label) is line:
@@ -125,19 +126,11 @@ class Index:
         """The beginning of an answer, which may come back as a summary, or quoted by a side call."""
         if snippet in line.snippets:
             return
-        key = self.quotes.add(snippet, line)
-        if line.snippets is NO_SNIPPETS:
-            line.snippets = {snippet: key}
-            return
-        line.snippets[snippet] = key
+        self.answers.add(snippet, line)
+        line.snippets += (snippet,)
         if len(line.snippets) > SNIPPETS:
-            gone = next(iter(line.snippets))
-            self._unsaid(line.snippets.pop(gone), gone, line)
-
-    def _unsaid(self, key: Key, text: str, line: Lineage) -> None:
-        """The line does not have this text any more, unless it has it for another reason, too."""
-        if key is not NOWHERE and text not in (line.opener_text, line.asked_text) and text not in line.snippets:
-            self.quotes.discard(key, text, line)
+            self.answers.discard(line.snippets[0], line)
+            line.snippets = line.snippets[1:]
 
     def thin(self, line: Lineage) -> None:
         """Keep only what its next request most likely shows."""
@@ -154,16 +147,14 @@ class Index:
 
     def _unquote(self, line: Lineage) -> None:
         """Nobody can quote it any more."""
-        quotes = self.quotes
-        if line.opener_word is not NOWHERE:
-            quotes.discard(line.opener_word, line.opener_text, line)
-        if line.asked_word is not NOWHERE:
-            quotes.discard(line.asked_word, line.asked_text, line)
+        if line.opener_text:
+            self._questions.discard(line.opener_text, line)
+        if line.asked_text:
+            self._questions.discard(line.asked_text, line)
+        for snippet in line.snippets:
+            self.answers.discard(snippet, line)
         line.opener_raw = line.opener_text = line.asked_raw = line.asked_text = ""
-        line.opener_word = line.asked_word = NOWHERE
-        for snippet, key in line.snippets.items():
-            quotes.discard(key, snippet, line)
-        line.snippets = NO_SNIPPETS
+        line.snippets = ()
 
     def relabel(self, line: Lineage, label: str) -> None:
         """Make the line a conversation of its own."""

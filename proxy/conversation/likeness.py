@@ -4,6 +4,9 @@ A summary of ours after a compaction; the opener quoted in a request for a title
 rewritten; the only conversation of a cohort. Never a line that is busy, but for a side call, which waits for nobody.
 """
 
+from itertools import repeat
+from operator import attrgetter, itemgetter
+
 from proxy.conversation.asked import BY_OPENER, COHORT, NEW, SIDE, SUMMARY, Asked, Decision
 from proxy.conversation.index import Index
 from proxy.conversation.lineage import Lineage
@@ -17,16 +20,30 @@ _ANSWER_COUNTS = 1_000  # by so much a quoted answer says more than a quoted ope
 _ASKED_COUNTS = 500  # and a question that was asked last
 BEGINNING_MS = 30_000  # a title is asked for within so long of its conversation's beginning
 WAITING = frozenset({"tool_calls", "tool_use", "function_call"})
+_has_tools = attrgetter("tools")
+_text_of = itemgetter(1)
+
+
+def by_likeness(index: Index, asked: Asked) -> Decision | None:
+    """The first of these rules that finds something."""
+    if asked.transcript.answers:
+        return by_summary(index, asked) or by_opener(index, asked) or by_cohort(index, asked)
+    return (
+        (by_quote(index, asked) if asked.aside else None)
+        or by_summary(index, asked)
+        or (by_aside(index, asked) if index.asides else None)
+        or by_cohort(index, asked)
+    )
 
 
 def by_summary(index: Index, asked: Asked) -> Decision | None:
     """E4: the first messages contain the beginning of a long answer of ours, and its conversation is idle."""
-    if not len(index.quotable()) or len(asked.text) < SNIPPET:
+    if len(asked.text) < SNIPPET:
         return None
     found: dict[str, Lineage] = {}
-    for said, lines in asked.quoted(index.quotes):
+    for said, lines in asked.quoted(index.answers):
         for line in lines if len(said) == SNIPPET else ():
-            if said in line.snippets and asked.may(line) and line.label not in found:
+            if asked.may(line) and line.label not in found:
                 current = index.current.get(line.label, line)
                 if line.in_flight or current.in_flight:
                     asked.note(SUMMARY, "has its summary, but is busy", line)
@@ -45,21 +62,17 @@ def by_summary(index: Index, asked: Asked) -> Decision | None:
 
 def by_quote(index: Index, asked: Asked) -> Decision | None:
     """E5: a title, tags or a summary: it quotes what exactly one conversation began with, or was answered."""
-    if not asked.aside or asked.transcript.answers:
-        return None
     lines = _quotable(index, asked)
     if not lines:
         return None
     found: dict[str, Lineage] = {}
     most = 0
     for line in lines:
-        if line.label not in found:
-            much = _quoted(line, asked) if asked.may(line) else 0
-            if not much or much < most:
-                continue
-            if much > most:
-                most = much
-                found.clear()
+        much = _quoted(line, asked) if asked.may(line) else 0
+        if much > most:
+            most = much
+            found.clear()
+        if much and much == most:
             found[line.label] = line
     if most < _ASKED_COUNTS:
         found = _untitled(found, asked)
@@ -73,13 +86,13 @@ def by_quote(index: Index, asked: Asked) -> Decision | None:
 
 
 def _quotable(index: Index, asked: Asked) -> dict[Lineage, None]:
-    """The lines of whose words a text has some, in another manner than they were said in."""
+    """The lines of whose words a text without tools has some, and perhaps not as one that only began alike."""
     found: dict[Lineage, None] = {}
-    for quote, lines in asked.quoted(index.quotable()):
-        at = asked.text.find(quote)
-        for line in lines:  # many conversations begin alike
-            if quote in line.snippets or _otherwise(quote, at, line, asked):
-                found[line] = None
+    for _, lines in asked.quoted(index.answers):
+        found.update(dict.fromkeys(lines))
+    for quote, lines in asked.quoted(index.questions()):
+        alike = asked.text.find(quote) < _INSTRUCTION and not _tells(quote, asked)
+        found.update(dict.fromkeys(filter(_has_tools, lines) if alike else lines))  # many conversations begin alike
     return found
 
 
@@ -124,26 +137,32 @@ def _otherwise(quote: str, at: int, line: Lineage, asked: Asked) -> bool:
     """Is what stands at this place of the text in another manner than the line's own requests?"""
     if at >= _INSTRUCTION or (line.tools and not asked.facts.tools):
         return True
-    return line.stream and not asked.facts.stream and len(asked.text) > len(quote) and len(quote) < OPENER
+    return line.stream and _tells(quote, asked)
+
+
+def _tells(quote: str, asked: Asked) -> bool:
+    """Is it told from a beginning by the lack of a stream? More must stand behind it than the rest of a long opener."""
+    return not asked.facts.stream and len(quote) < OPENER and len(quote) < len(asked.text)
 
 
 def by_aside(index: Index, asked: Asked) -> Decision | None:
     """E5 the other way round: a title was asked for a moment ago, of what this request begins with."""
     asides = index.asides
-    if not asides or asked.transcript.answers or asked.now - asides[-1][0].began_at > BEGINNING_MS:
+    if asked.now - asides[-1][0].began_at > BEGINNING_MS:
         return None
     opener = asked.opening
     if len(opener) < SHORTEST_OPENER:
         return None
     # Where both come without tools, only an instruction before the quote tells one from the other.
-    shortest = len(opener) if asked.facts.tools else len(opener) + _INSTRUCTION
-    for line, text in reversed([each for each in asides if len(each[1]) >= shortest and opener in each[1]]):
+    least = 0 if asked.facts.tools else _INSTRUCTION
+    found = list(map(str.find, map(_text_of, asides), repeat(opener)))
+    if max(found) < least:
+        return None
+    for (line, text), at in zip(reversed(asides), reversed(found), strict=True):
         if asked.now - line.began_at > BEGINNING_MS:
             break
-        fewer = asked.facts.tools and not line.tools
-        if fewer or text.find(opener) >= _INSTRUCTION:
-            if not asked.may(line) or index.current.get(line.label) is not line:
-                continue
+        told = at >= _INSTRUCTION or (at >= least and not line.tools)
+        if told and asked.may(line) and index.current.get(line.label) is line:
             asked.note(SIDE, "began with a side call that quotes this", line)
             return Decision(NEW, label=line.label, asides=(hash(text),))
     return None
@@ -152,7 +171,7 @@ def by_aside(index: Index, asked: Asked) -> Decision | None:
 def by_opener(index: Index, asked: Asked) -> Decision | None:
     """E6: answers that nobody knows, behind the opener of exactly one conversation: all else was rewritten."""
     said = asked.transcript
-    if not said.answers or not said.opener:
+    if not said.opener:
         return None
     lines = [line for line in index.openers.get(said.opener) if asked.may(line)]
     labels = {line.label for line in lines}

@@ -4,16 +4,14 @@ A conversation has one line as long as nobody edits, forks or compacts it; lines
 Everything here is a keyed hash, a number or a time, except the few texts in ``Lineage``, which never leave memory.
 """
 
-from typing import Final
-
-from proxy.conversation.quoting import NOWHERE, Key
 from proxy.conversation.transcript import NO_HASHES, Transcript
+
+Step = tuple[str, str, str | None]  # of a decision: the rule, what it found, the label it is about
 
 POINTS = 256  # messages of a line that are compared
 MARKS = 128  # answers of a line, in texts and calls
 IDS = 64  # tool-call ids of a line
 SNIPPETS = 4
-NO_SNIPPETS: Final[dict[str, Key]] = {}  # shared by all lines without any: never changed
 
 
 class Lineage:
@@ -23,7 +21,7 @@ class Lineage:
     ``request`` is the hash of all up to the latest request, ``full`` of all with its answer, once that was read.
     ``first``: so many messages came before the first answer that we relayed. ``latest`` marks the latest answer,
     ``aside`` that of a side call; ``asides`` tell the latest side calls apart. ``snippets`` are the beginnings of its
-    latest answers, each with what it is looked for by. ``owned``: a client's own id named the conversation.
+    latest answers. ``owned``: a client's own id named the conversation.
     ``failed_at``: when its latest request got no whole answer, 0 else. ``stored``: the archive has heard of it.
     Instants are unix ms.
     """
@@ -33,7 +31,6 @@ class Lineage:
         "asides",
         "asked_raw",
         "asked_text",
-        "asked_word",
         "began_at",
         "cohort",
         "decided",
@@ -53,7 +50,6 @@ class Lineage:
         "opener",
         "opener_raw",
         "opener_text",
-        "opener_word",
         "owned",
         "points",
         "request",
@@ -67,26 +63,25 @@ class Lineage:
         "tools",
     )
 
-    def __init__(self, label: str, scope: str, cohort: str | None, began_at: int, owned: bool = False) -> None:
+    def __init__(
+        self, label: str, scope: str, cohort: str | None, began_at: int, said: Transcript, *, owned: bool
+    ) -> None:
         self.label = label
         self.scope = scope
         self.cohort = cohort
         self.began_at = began_at
         self.owned = owned
-        self.points = self.marks = self.ids = NO_HASHES
-        self.offset = self.length = self.first = self.manner = self.row = 0
-        self.request = self.full = self.last = self.opener = 0
-        self.in_flight = self.seen_at = self.failed_at = 0
+        self.marks = self.ids = NO_HASHES
+        self.first = self.manner = self.row = self.in_flight = self.seen_at = self.failed_at = 0
         self.latest: tuple[int, ...] = ()
         self.aside: tuple[int, ...] = ()
         self.asides: tuple[int, ...] = ()
+        self.snippets: tuple[str, ...] = ()
+        self.decided: tuple[Step, ...] = ()
         self.opener_raw = self.opener_text = self.asked_raw = self.asked_text = ""
-        self.opener_word: Key = NOWHERE
-        self.asked_word: Key = NOWHERE
-        self.snippets = NO_SNIPPETS
         self.tools = self.stream = self.thin = self.stored = False
         self.finish: str | None = None
-        self.decided: tuple[tuple[str, str, str | None], ...] = ()
+        self.take(said)
 
     def __repr__(self) -> str:
         return f"Lineage({self.label!r}, length={self.length})"  # nothing of what was said

@@ -6,6 +6,7 @@ from array import array
 from typing import Final, NamedTuple
 
 from proxy.conversation.lineage import IDS, MARKS, Lineage
+from proxy.conversation.transcript import Transcript
 
 _HEAD: Final = struct.Struct("<QQQQ4QQIIHHHB")
 _POINTS = 64  # of a line's points; an edit further back is found by its answers
@@ -61,12 +62,14 @@ def unpack(row: Row, waits_for: str) -> Lineage:
         raise ValueError("too short") from None
     *latest, failed_at, length, first, points, marks, ids, flags = rest
     size = _HEAD.size + 8 * (points + marks + ids)
-    if len(row.said) != size or marks > MARKS or ids > IDS or points > length or not request:
+    if len(row.said) != size or marks > MARKS or ids > IDS or not 0 < points <= length or not request:
         raise ValueError("of another size")
     values = _values(row.said[_HEAD.size :])
-    line = Lineage(row.label, row.scope, row.cohort, row.began_at, bool(flags & _OWNED))
-    line.points, line.marks, line.ids = values[:points], values[points : points + marks], values[points + marks :]
-    line.request, line.full, line.last, line.opener = request, full, last, opener
+    said = Transcript()
+    said.points, said.last, said.opener = values[:points], last, opener
+    line = Lineage(row.label, row.scope, row.cohort, row.began_at, said, owned=bool(flags & _OWNED))
+    line.marks, line.ids = values[points : points + marks], values[points + marks :]
+    line.request, line.full = request, full
     line.latest = tuple(mark for mark in latest if mark)
     line.length, line.first, line.offset = length, first, length - points
     line.failed_at, line.seen_at, line.row = failed_at, row.seen_at, row.row

@@ -5,7 +5,7 @@ from itertools import islice
 from typing import Final, Generic, TypeVar
 
 from proxy.conversation.lineage import Lineage
-from proxy.conversation.quoting import NOWHERE, Key, anchor, pairs_of, singles_of
+from proxy.conversation.quoting import NOWHERE, Key, anchor, singles_of
 
 MOST: Final = 256  # things with one key that are looked at
 _ALIKE: Final = 16  # lines that said the same, the latest, of which one may be quoted
@@ -76,29 +76,31 @@ class Quotes:
     def __len__(self) -> int:
         return len(self._lines)
 
-    def add(self, text: str, line: Lineage) -> Key:
-        """The line has this text now. Returns what it is looked for by; ``NOWHERE`` where it has no word."""
-        key = anchor(text)
-        if key is not NOWHERE:
-            if not self._lines.has(text):
-                self._texts.add(key, text)
-                self._short += not key[1]
-            self._lines.add(text, line)
-        return key
+    def add(self, text: str, line: Lineage) -> None:
+        """The line has this text now. One without a word is not looked for."""
+        if not self._lines.has(text):
+            key = anchor(text)
+            if key is NOWHERE:
+                return
+            self._texts.add(key, text)
+            self._short += not key[1]
+        self._lines.add(text, line)
 
-    def discard(self, key: Key, text: str, line: Lineage) -> None:
+    def discard(self, text: str, line: Lineage) -> None:
         """The line has it no more."""
         if self._lines.has(text):
             self._lines.discard(text, line)
             if not self._lines.has(text):
+                key = anchor(text)
                 self._texts.discard(key, text)
                 self._short -= not key[1]
 
-    def within(self, text: str) -> list[Quoted]:
-        """The texts that this one contains, with the lines that have them: of many alike, the latest."""
-        keys = pairs_of(text)
-        if self._short:
-            keys |= singles_of(text)
+    def within(self, text: str, pairs: set[Key]) -> list[Quoted]:
+        """The texts that this one contains, with the lines that have them: of many alike, the latest.
+
+        ``pairs`` are those of its words.
+        """
+        keys = pairs | singles_of(text) if self._short else pairs
         return [
             (quote, self._lines.get(quote, _ALIKE))
             for key in self._texts.known(keys)

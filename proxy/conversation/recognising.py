@@ -102,7 +102,8 @@ class Recogniser:
         label = watch.label
         if decision.line is None or decision.line.label != label or decision.side:
             current = self.evidence.current(scope, label)
-            decision = Decision(OWNER, current, steps=[*asked.steps, (OWNER, reading.signal, label)])
+            decision = Decision(OWNER, current)
+            asked.steps += ((OWNER, reading.signal, label),)
         if not asked.aside:
             watch.committed = True
             if not watch.key:
@@ -127,7 +128,7 @@ class Recogniser:
         assert label is not None
         decision = self.evidence.decide(asked, scope)
         if decision.line is None or decision.line.label != label:
-            decision = Decision(ALIAS, self.evidence.current(scope, label), steps=asked.steps)
+            decision = Decision(ALIAS, self.evidence.current(scope, label))
         track = self.evidence.commit(asked, decision, scope, label)
         return Recognised(track.line.label, ALIAS, decision.side, track)
 
