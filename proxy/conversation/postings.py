@@ -5,7 +5,7 @@ from itertools import islice
 from typing import Final, Generic, TypeVar
 
 from proxy.conversation.lineage import Lineage
-from proxy.conversation.quoting import NOWHERE, Key, anchor, singles_of
+from proxy.conversation.quoting import NOWHERE, Key, anchor, pairs_of, singles_of
 
 MOST: Final = 256  # things with one key that are looked at
 _ALIKE: Final = 16  # lines that said the same, the latest, of which one may be quoted
@@ -60,49 +60,49 @@ class Postings(Generic[K, V]):
         return self._found.keys() & keys
 
 
-Quoted = tuple[str, list[Lineage]]  # a text, and whose it is
+Quoted = tuple[str, list[Lineage], list[Lineage]]  # a text, the lines that were answered so, those that asked so
 
 
 class Quotes:
     """Texts that may be quoted, and whose they are. Lines that have the same text share it."""
 
-    __slots__ = ("_lines", "_short", "_texts")
+    __slots__ = ("_texts", "_words", "answers", "questions")
 
     def __init__(self) -> None:
-        self._lines: Postings[str, Lineage] = Postings()
+        self.answers: Postings[str, Lineage] = Postings()
+        self.questions: Postings[str, Lineage] = Postings()
         self._texts: Postings[Key, str] = Postings()
-        self._short = 0  # texts that are looked for by a single word
+        self._words = 0  # texts that are looked for by a single word
 
     def __len__(self) -> int:
-        return len(self._lines)
+        return len(self._texts)
 
-    def add(self, text: str, line: Lineage) -> None:
-        """The line has this text now. One without a word is not looked for."""
-        if not self._lines.has(text):
+    def add(self, owners: Postings[str, Lineage], text: str, line: Lineage) -> None:
+        """The line has this text now, as one of these ``owners``. One without a word is not looked for."""
+        if not (self.answers.has(text) or self.questions.has(text)):
             key = anchor(text)
             if key is NOWHERE:
                 return
             self._texts.add(key, text)
-            self._short += not key[1]
-        self._lines.add(text, line)
+            self._words += not key[1]
+        owners.add(text, line)
 
-    def discard(self, text: str, line: Lineage) -> None:
+    def discard(self, owners: Postings[str, Lineage], text: str, line: Lineage) -> None:
         """The line has it no more."""
-        if self._lines.has(text):
-            self._lines.discard(text, line)
-            if not self._lines.has(text):
+        if owners.has(text):
+            owners.discard(text, line)
+            if not (self.answers.has(text) or self.questions.has(text)):
                 key = anchor(text)
                 self._texts.discard(key, text)
-                self._short -= not key[1]
+                self._words -= not key[1]
 
-    def within(self, text: str, pairs: set[Key]) -> list[Quoted]:
-        """The texts that this one contains, with the lines that have them: of many alike, the latest.
-
-        ``pairs`` are those of its words.
-        """
-        keys = pairs | singles_of(text) if self._short else pairs
+    def within(self, text: str) -> list[Quoted]:
+        """The texts that this one contains, with the lines that have them: of many alike, the latest."""
+        keys = pairs_of(text)
+        if self._words:
+            keys |= singles_of(text)
         return [
-            (quote, self._lines.get(quote, _ALIKE))
+            (quote, self.answers.get(quote, _ALIKE), self.questions.get(quote, _ALIKE))
             for key in self._texts.known(keys)
             for quote in self._texts.get(key, _ALIKE_TEXTS)
             if quote in text
