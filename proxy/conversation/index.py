@@ -63,7 +63,8 @@ class Index:
         if line.cohort is not None:
             self.cohorts.add(line.cohort, line)
         self.current[line.label] = line
-        self.failed_at = max(self.failed_at, line.failed_at)
+        if line.failed_at:
+            self.failed_at = max(self.failed_at, line.failed_at)
 
     def quotable(self) -> Quotes:
         """What may be quoted: how lines began, what was asked last, the latest answers."""
@@ -112,7 +113,8 @@ class Index:
         for call in line.ids:
             self.ids.discard(call, line)
         self.openers.discard(line.opener, line)
-        self._unquote(line)
+        if line.snippets or not line.thin:  # a side call of a thin line may have been answered
+            self._unquote(line)
         if line.cohort is not None:
             self.cohorts.discard(line.cohort, line)
         if self.current.get(line.label) is line:

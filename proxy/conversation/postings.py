@@ -34,15 +34,17 @@ class Postings(Generic[K, V]):
         elif there != thing:
             self._found[key] = {there: None, thing: None}
 
-    def discard(self, key: K, thing: V) -> None:
-        """It has the key no more."""
+    def discard(self, key: K, thing: V) -> bool:
+        """It has the key no more. True if it was the last that had it."""
         there = self._found.get(key)
-        if there == thing:
-            del self._found[key]
-        elif isinstance(there, dict):
+        if isinstance(there, dict):
             there.pop(thing, None)
-            if not there:
-                del self._found[key]
+            if there:
+                return False
+        elif there is None or there != thing:
+            return False
+        del self._found[key]
+        return True
 
     def get(self, key: K, most: int = MOST) -> list[V]:
         """What has this key, what has it longest last; at most so many."""
@@ -89,12 +91,10 @@ class Quotes:
 
     def discard(self, owners: Postings[str, Lineage], text: str, line: Lineage) -> None:
         """The line has it no more."""
-        if owners.has(text):
-            owners.discard(text, line)
-            if not (self.answers.has(text) or self.questions.has(text)):
-                key = anchor(text)
-                self._texts.discard(key, text)
-                self._words -= not key[1]
+        if owners.discard(text, line) and not (self.answers.has(text) or self.questions.has(text)):
+            key = anchor(text)
+            self._texts.discard(key, text)
+            self._words -= not key[1]
 
     def within(self, text: str) -> list[Quoted]:
         """The texts that this one contains, with the lines that have them: of many alike, the latest."""
