@@ -7,7 +7,7 @@ from proxy.conversation.content import Content
 from proxy.conversation.lineage import IDS, MARKS, Lineage, Step
 from proxy.conversation.normalise import normalise
 from proxy.conversation.postings import Quoted, Quotes
-from proxy.conversation.quoting import OPENER, OPENER_READ, Key, pairs_of
+from proxy.conversation.quoting import OPENER, OPENER_READ
 from proxy.conversation.side import looks_aside
 from proxy.conversation.transcript import Transcript
 
@@ -30,14 +30,13 @@ class Asked:
     ``busy`` tells of a conversation that a client's id names whether a request of it is under way. ``aside``: it could
     be a title or the like, by its shape. ``rivals``: the conversations that relayed equally much of what it repeats,
     where there are several; it belongs to one of them, or is new. ``steps`` are those of the decision, for those who
-    ask why.
+    ask why. ``text`` is what the first few messages say, normalised, once it was ``read``.
     """
 
     __slots__ = (
         "_marks",
         "_opening",
-        "_pairs",
-        "_text",
+        "_quoted",
         "aside",
         "busy",
         "cohort",
@@ -47,6 +46,7 @@ class Asked:
         "retry",
         "rivals",
         "steps",
+        "text",
         "transcript",
     )
 
@@ -71,10 +71,10 @@ class Asked:
         self.aside = looks_aside(facts)
         self.rivals: frozenset[str] = frozenset()
         self.steps: tuple[Step, ...] = ()
+        self.text = ""
         self._marks: frozenset[int] | None = None
-        self._text: str | None = None
         self._opening: str | None = None
-        self._pairs: set[Key] | None = None
+        self._quoted: list[Quoted] | None = None
 
     @property
     def marks(self) -> frozenset[int]:
@@ -84,18 +84,17 @@ class Asked:
             self._marks = frozenset(said.marks[-MARKS:]) | frozenset(said.ids[-IDS:])
         return self._marks
 
-    @property
-    def text(self) -> str:
-        """What the first few messages say, normalised."""
-        if self._text is None:
-            said = self.content.alone
-            if said is None:
-                self._text = normalise("\n".join(self.content.first_texts())[:MOST_TEXT])
-            else:
-                self._text = normalise(said[:MOST_TEXT])
-                if len(said) <= OPENER_READ:
-                    self._opening = self._text[:OPENER]
-        return self._text
+    def read(self) -> None:
+        """Read the ``text``, which nobody asks for where history decides."""
+        if self.text:
+            return
+        said = self.content.alone
+        if said is None:
+            self.text = normalise("\n".join(self.content.first_texts())[:MOST_TEXT])
+        else:
+            self.text = normalise(said[:MOST_TEXT])
+            if len(said) <= OPENER_READ:
+                self._opening = self.text[:OPENER]
 
     @property
     def opening(self) -> str:
@@ -105,12 +104,10 @@ class Asked:
         return self._opening
 
     def quoted(self, quotes: Quotes) -> list[Quoted]:
-        """The texts of these that this request contains, with the lines that have them."""
-        if not len(quotes):
-            return []
-        if self._pairs is None:
-            self._pairs = pairs_of(self.text)
-        return quotes.within(self.text, self._pairs)
+        """The texts that this request contains, with the lines that have them."""
+        if self._quoted is None:
+            self._quoted = quotes.within(self.text) if len(quotes) else []
+        return self._quoted
 
     def may(self, line: Lineage) -> bool:
         """May the request belong there at all? One in a cohort belongs to a conversation of that cohort only."""

@@ -27,7 +27,6 @@ _NEW: Final = Decision(NEW)  # never changed
 _EMPTY: Final = Index()  # never changed
 _NO_IDS: Final[list[int]] = []  # never changed
 _ASIDES = 7  # side calls of a line before the latest one that are told apart
-ASIDE_READ = 8192  # characters of a side call that came before its conversation, in memory only
 
 
 class Track:
@@ -82,57 +81,62 @@ class Evidence(Memory):
 
         ``owned``: that id is one conversation's alone.
         """
-        now = asked.now
-        line = decision.line
+        line, said, facts = decision.line, asked.transcript, asked.facts
         if decision.side and line is not None:
             if asked.aside:
+                asked.read()
                 line.asides = (*line.asides[-_ASIDES:], hash(asked.text))
-            self._touch(line, now)
-            return Track(line, 0, asked.transcript.last, side=True)
+            self._touch(line, asked.now)
+            return Track(line, 0, said.last, side=True)
         index = self._scopes.get(scope)
         if index is None:
             index = self._scopes[scope] = Index()
         if line is None:
             label = decision.label or label or new_label(self._secret, scope)
-            line = Lineage(label, scope, asked.cohort, now, asked.transcript, owned=owned)
+            line = Lineage(label, scope, asked.cohort, asked.now, said, owned=owned)
             self._enter(index, line, asked, decision.parted)
             line.asides = decision.asides
-            if asked.aside and not asked.transcript.answers:
-                index.asides.append((line, asked.text[:ASIDE_READ]))
+            if asked.aside and not said.answers:
+                asked.read()
+                index.begins_aside(line, asked.text)
         elif decision.grows:
             self._settle_branches(index, line)
             self._grow(index, line, asked)
         else:
             line = self._branch(index, line, asked)
         line.in_flight += 1
-        if asked.transcript.answers and (latest := asked.content.latest()[:OPENER_READ]):
+        if said.answers and (latest := asked.content.latest()[:OPENER_READ]):
             line.asked_raw = latest
             index.unquoted.append(line)
         line.cohort = line.cohort or asked.cohort
-        line.tools, line.stream, line.manner = asked.facts.tools, asked.facts.stream, asked.content.manner()
+        line.tools = facts.tools
+        line.stream = facts.stream
+        line.manner = asked.content.manner()
         line.decided = asked.steps
-        self._touch(line, now)
+        self._touch(line, asked.now)
         self._shrink()
-        return Track(line, line.request, asked.transcript.last, side=False)
+        return Track(line, line.request, said.last, side=False)
 
     def answered(self, track: Track, answer: Answer) -> None:
         """Write down what came back, whole or in part."""
         line, hasher = track.line, self.hasher
-        index = self._scopes.get(line.scope)
-        if index is None or (line not in self._full and line not in self._thin):
+        if line not in self._full and line not in self._thin:
             return
-        text = normalise(answer.text) if answer.text else ""
-        if len(text) >= (LONG if track.side else TELLING) and answer.complete:
-            index.add_snippet(line, text[:SNIPPET])
-        said = hasher.normal(ASSISTANT, text) if text else 0
-        called, ids = 0, _NO_IDS
+        index = self._scopes[line.scope]
+        said = called = 0
+        ids = _NO_IDS
+        if answer.text:
+            text = normalise(answer.text)
+            said = hasher.normal(ASSISTANT, text)
+            if len(text) >= (LONG if track.side else TELLING) and answer.complete:
+                index.add_snippet(line, text[:SNIPPET])
         if answer.tool_calls:
             called = hasher.calls([(call.name, call.arguments) for call in answer.tool_calls])
             ids = [found for call in answer.tool_calls if (found := hasher.call(call.id, call.name)) & 1]
         if not (said or called):
             return
         marks = marks_of(track.said, said, called)
-        index.add_marks(line, marks, ids)
+        index.relayed(line, marks, ids)
         if track.side:
             line.aside = (*marks, *ids)
         elif line.request == track.point:
@@ -151,8 +155,7 @@ class Evidence(Memory):
         line.seen_at = max(line.seen_at, now)
         if line.request == track.point:
             line.failed_at = 0 if completed else now
-            index = self._scopes.get(line.scope)
-            if index is not None and not completed:
+            if not completed and (index := self._scopes.get(line.scope)) is not None:
                 index.failed_at = max(index.failed_at, now)
 
     def disown(self, scope: str, label: str) -> None:
@@ -181,7 +184,6 @@ class Evidence(Memory):
     def _enter(self, index: Index, line: Lineage, asked: Asked, kin: Lineage | None) -> None:
         said = asked.transcript
         line.row = next(self._rows)
-        line.first = line.length
         if kin is not None:
             if shared(said.points, kin.points, kin.offset) > kin.first:
                 line.first = kin.first

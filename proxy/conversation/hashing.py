@@ -57,7 +57,9 @@ class Hasher:
 
     def normal(self, kind: bytes, text: str) -> int:
         """The hash of a text that is normalised already."""
-        value = self.raw(kind, text.encode("utf-8", "surrogatepass"))
+        base = self._bases[kind].copy()
+        base.update(text.encode("utf-8", "surrogatepass"))
+        value = int.from_bytes(base.digest(), "little") | 2
         return value | 1 if len(text) >= TELLING else value & ~1
 
     def raw(self, kind: bytes, data: bytes) -> int:

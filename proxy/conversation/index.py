@@ -1,26 +1,27 @@
 """The index of one scope: by what a request shows, the lines of talk that it may belong to."""
 
 from array import array
-from collections import deque
+from collections import OrderedDict, deque
 from typing import Final
 
 from proxy.conversation.lineage import IDS, MARKS, SNIPPETS, Lineage
 from proxy.conversation.normalise import TELLING, normalise
 from proxy.conversation.postings import Postings, Quotes
 from proxy.conversation.quoting import OPENER, SHORTEST_OPENER
-from proxy.conversation.transcript import NO_HASHES
+from proxy.conversation.transcript import extended
 
 THIN_MARKS: Final = 8  # what is left of a line's marks and ids once it is thinned
 UNQUOTED: Final = 256
-ASIDES: Final = 16
+ASIDES: Final = 8  # of one beginning, and as many beginnings
+ASIDE_READ: Final = 8192  # characters of a side call that came before its conversation, in memory only
+
+Aside = tuple[Lineage, str]  # a line that began with a side call, and what that says
 
 
 class Index:
     """The lines of one scope. Another scope has an index of its own, so that nothing is ever found across."""
 
     __slots__ = (
-        "_questions",
-        "answers",
         "asides",
         "cohorts",
         "current",
@@ -30,6 +31,7 @@ class Index:
         "lines",
         "marks",
         "openers",
+        "quotes",
         "unquoted",
     )
 
@@ -38,11 +40,10 @@ class Index:
         self.marks: Postings[int, Lineage] = Postings()
         self.ids: Postings[int, Lineage] = Postings()
         self.openers: Postings[int, Lineage] = Postings()
-        self.answers = Quotes()  # how the latest answers begin
-        self._questions = Quotes()
+        self.quotes = Quotes()  # what the user began with, or asked last, and the latest answers' beginnings
         self.unquoted: deque[Lineage] = deque(maxlen=UNQUOTED)  # whose openers nobody has asked for yet
         self.cohorts: Postings[str, Lineage] = Postings()
-        self.asides: deque[tuple[Lineage, str]] = deque(maxlen=ASIDES)  # of no conversation yet, with what they say
+        self.asides: OrderedDict[str, deque[Aside]] = OrderedDict()  # of no conversation yet, by how they begin
         self.current: dict[str, Lineage] = {}  # the latest line of each conversation
         self.lines = 0
         self.failed_at = 0  # when a request failed last
@@ -62,10 +63,11 @@ class Index:
         if line.cohort is not None:
             self.cohorts.add(line.cohort, line)
         self.current[line.label] = line
-        self.failed_at = max(self.failed_at, line.failed_at)
+        if line.failed_at:
+            self.failed_at = max(self.failed_at, line.failed_at)
 
-    def questions(self) -> Quotes:
-        """What users began with, and what they asked last."""
+    def quotable(self) -> Quotes:
+        """What may be quoted: how lines began, what was asked last, the latest answers."""
         while self.unquoted:
             line = self.unquoted.pop()
             if line.opener_raw:
@@ -75,16 +77,32 @@ class Index:
                 before, line.asked_text = line.asked_text, normalise(line.asked_raw)[:OPENER]
                 line.asked_raw = ""
                 if before not in (line.asked_text, line.opener_text):
-                    self._questions.discard(before, line)
+                    self.quotes.discard(self.quotes.questions, before, line)
                 if len(line.asked_text) >= TELLING:
-                    self._questions.add(line.asked_text, line)
-        return self._questions
+                    self.quotes.add(self.quotes.questions, line.asked_text, line)
+        return self.quotes
 
     def opens(self, line: Lineage, text: str) -> None:
         """The line began with this text, normalised and cut."""
         line.opener_text = text
         if len(text) >= SHORTEST_OPENER:
-            self._questions.add(text, line)
+            self.quotes.add(self.quotes.questions, text, line)
+
+    def begins_aside(self, line: Lineage, text: str) -> None:
+        """The line, whose opener is known, began with what may be a side call that came before its conversation."""
+        opening = line.opener_text
+        asides = self.asides.get(opening)
+        if asides is None:
+            self.asides[opening] = asides = deque(maxlen=ASIDES)
+            if len(self.asides) > ASIDES:
+                self.asides.popitem(last=False)
+        else:
+            self.asides.move_to_end(opening)
+        asides.append((line, text[:ASIDE_READ]))
+
+    def is_aside(self, line: Lineage) -> bool:
+        """Is that all that the line began with, and not long ago?"""
+        return any(line is aside for asides in self.asides.values() for aside, _ in asides)
 
     def leave(self, line: Lineage) -> None:
         """Forget a line."""
@@ -95,7 +113,8 @@ class Index:
         for call in line.ids:
             self.ids.discard(call, line)
         self.openers.discard(line.opener, line)
-        self._unquote(line)
+        if line.snippets or not line.thin:  # a side call of a thin line may have been answered
+            self._unquote(line)
         if line.cohort is not None:
             self.cohorts.discard(line.cohort, line)
         if self.current.get(line.label) is line:
@@ -107,6 +126,13 @@ class Index:
         if line.full != line.request:
             self.heads.discard(line.full, line)
 
+    def relayed(self, line: Lineage, marks: list[int], ids: list[int]) -> None:
+        """The line has relayed these; the oldest go when there are too many."""
+        if marks:
+            line.marks = _appended(line.marks, marks, MARKS, self.marks, line)
+        if ids:
+            line.ids = _appended(line.ids, ids, IDS, self.ids, line)
+
     def answered(self, line: Lineage, full: int) -> None:
         """This is the line's whole with the answer to its latest request, whatever it was before."""
         if line.full != line.request:
@@ -115,21 +141,14 @@ class Index:
         if full != line.request:
             self.heads.add(full, line)
 
-    def add_marks(self, line: Lineage, marks: list[int], ids: list[int]) -> None:
-        """The line has relayed these; the oldest go when there are too many."""
-        if marks:
-            line.marks = _appended(line.marks, marks, MARKS, self.marks, line)
-        if ids:
-            line.ids = _appended(line.ids, ids, IDS, self.ids, line)
-
     def add_snippet(self, line: Lineage, snippet: str) -> None:
         """The beginning of an answer, which may come back as a summary, or quoted by a side call."""
         if snippet in line.snippets:
             return
-        self.answers.add(snippet, line)
+        self.quotes.add(self.quotes.answers, snippet, line)
         line.snippets += (snippet,)
         if len(line.snippets) > SNIPPETS:
-            self.answers.discard(line.snippets[0], line)
+            self.quotes.discard(self.quotes.answers, line.snippets[0], line)
             line.snippets = line.snippets[1:]
 
     def thin(self, line: Lineage) -> None:
@@ -147,12 +166,13 @@ class Index:
 
     def _unquote(self, line: Lineage) -> None:
         """Nobody can quote it any more."""
+        quotes = self.quotes
         if line.opener_text:
-            self._questions.discard(line.opener_text, line)
+            quotes.discard(quotes.questions, line.opener_text, line)
         if line.asked_text:
-            self._questions.discard(line.asked_text, line)
+            quotes.discard(quotes.questions, line.asked_text, line)
         for snippet in line.snippets:
-            self.answers.discard(snippet, line)
+            quotes.discard(quotes.answers, snippet, line)
         line.opener_raw = line.opener_text = line.asked_raw = line.asked_text = ""
         line.snippets = ()
 
@@ -167,10 +187,8 @@ class Index:
 def _appended(
     held: "array[int]", new: list[int], most: int, index: Postings[int, Lineage], line: Lineage
 ) -> "array[int]":
-    if held is NO_HASHES:
-        held = array("Q")
+    held = extended(held, new)
     for value in new:
-        held.append(value)
         index.add(value, line)
     while len(held) > most:
         gone = held.pop(0)

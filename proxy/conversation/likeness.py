@@ -4,11 +4,11 @@ A summary of ours after a compaction; the opener quoted in a request for a title
 rewritten; the only conversation of a cohort. Never a line that is busy, but for a side call, which waits for nobody.
 """
 
-from itertools import repeat
-from operator import attrgetter, itemgetter
+from collections import deque
+from operator import attrgetter
 
 from proxy.conversation.asked import BY_OPENER, COHORT, NEW, SIDE, SUMMARY, Asked, Decision
-from proxy.conversation.index import Index
+from proxy.conversation.index import Aside, Index
 from proxy.conversation.lineage import Lineage
 from proxy.conversation.normalise import SNIPPET, TELLING
 from proxy.conversation.quoting import OPENER, SHORTEST_OPENER
@@ -21,11 +21,11 @@ _ASKED_COUNTS = 500  # and a question that was asked last
 BEGINNING_MS = 30_000  # a title is asked for within so long of its conversation's beginning
 WAITING = frozenset({"tool_calls", "tool_use", "function_call"})
 _has_tools = attrgetter("tools")
-_text_of = itemgetter(1)
 
 
 def by_likeness(index: Index, asked: Asked) -> Decision | None:
     """The first of these rules that finds something."""
+    asked.read()
     if asked.transcript.answers:
         return by_summary(index, asked) or by_opener(index, asked) or by_cohort(index, asked)
     return (
@@ -41,7 +41,7 @@ def by_summary(index: Index, asked: Asked) -> Decision | None:
     if len(asked.text) < SNIPPET:
         return None
     found: dict[str, Lineage] = {}
-    for said, lines in asked.quoted(index.answers):
+    for said, lines, _ in asked.quoted(index.quotes):
         for line in lines if len(said) == SNIPPET else ():
             if asked.may(line) and line.label not in found:
                 current = index.current.get(line.label, line)
@@ -88,10 +88,9 @@ def by_quote(index: Index, asked: Asked) -> Decision | None:
 def _quotable(index: Index, asked: Asked) -> dict[Lineage, None]:
     """The lines of whose words a text without tools has some, and perhaps not as one that only began alike."""
     found: dict[Lineage, None] = {}
-    for _, lines in asked.quoted(index.answers):
-        found.update(dict.fromkeys(lines))
-    for quote, lines in asked.quoted(index.questions()):
+    for quote, answered, lines in asked.quoted(index.quotable()):
         alike = asked.text.find(quote) < _INSTRUCTION and not _tells(quote, asked)
+        found.update(dict.fromkeys(answered))
         found.update(dict.fromkeys(filter(_has_tools, lines) if alike else lines))  # many conversations begin alike
     return found
 
@@ -147,21 +146,27 @@ def _tells(quote: str, asked: Asked) -> bool:
 
 def by_aside(index: Index, asked: Asked) -> Decision | None:
     """E5 the other way round: a title was asked for a moment ago, of what this request begins with."""
-    asides = index.asides
-    if asked.now - asides[-1][0].began_at > BEGINNING_MS:
-        return None
     opener = asked.opening
     if len(opener) < SHORTEST_OPENER:
         return None
-    # Where both come without tools, only an instruction before the quote tells one from the other.
-    least = 0 if asked.facts.tools else _INSTRUCTION
-    found = list(map(str.find, map(_text_of, asides), repeat(opener)))
-    if max(found) < least:
-        return None
-    for (line, text), at in zip(reversed(asides), reversed(found), strict=True):
+    for beginning, asides in reversed(index.asides.items()):
+        if asked.now - asides[-1][0].began_at > BEGINNING_MS:
+            break
+        # Where both come without tools, only an instruction before the quote tells one from the other.
+        if asked.facts.tools or beginning != opener:
+            decision = _told(opener, asides, index, asked)
+            if decision is not None:
+                return decision
+    return None
+
+
+def _told(opener: str, asides: deque[Aside], index: Index, asked: Asked) -> Decision | None:
+    """The latest of these side calls that quotes the opener, and has no conversation yet."""
+    for line, text in reversed(asides):
         if asked.now - line.began_at > BEGINNING_MS:
             break
-        told = at >= _INSTRUCTION or (at >= least and not line.tools)
+        at = text.find(opener)
+        told = at >= _INSTRUCTION or (at >= 0 and asked.facts.tools and not line.tools)
         if told and asked.may(line) and index.current.get(line.label) is line:
             asked.note(SIDE, "began with a side call that quotes this", line)
             return Decision(NEW, label=line.label, asides=(hash(text),))
@@ -206,7 +211,7 @@ def by_cohort(index: Index, asked: Asked) -> Decision | None:
         return None
     line = max(lines, key=lambda line: line.seen_at)
     side = asked.aside and line.tools and not asked.facts.tools
-    begins = asked.facts.tools and not line.tools and any(line is aside for aside, _ in index.asides)
+    begins = asked.facts.tools and not line.tools and index.is_aside(line)
     if begins and asked.now - line.began_at <= BEGINNING_MS:
         asked.note(COHORT, "had nothing but a side call so far", line)
         return Decision(COHORT, label=line.label)

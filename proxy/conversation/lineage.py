@@ -72,7 +72,7 @@ class Lineage:
         self.began_at = began_at
         self.owned = owned
         self.marks = self.ids = NO_HASHES
-        self.first = self.manner = self.row = self.in_flight = self.seen_at = self.failed_at = 0
+        self.manner = self.row = self.in_flight = self.seen_at = self.failed_at = 0
         self.latest: tuple[int, ...] = ()
         self.aside: tuple[int, ...] = ()
         self.asides: tuple[int, ...] = ()
@@ -82,6 +82,7 @@ class Lineage:
         self.tools = self.stream = self.thin = self.stored = False
         self.finish: str | None = None
         self.take(said)
+        self.first = self.length
 
     def __repr__(self) -> str:
         return f"Lineage({self.label!r}, length={self.length})"  # nothing of what was said

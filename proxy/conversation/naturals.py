@@ -5,6 +5,7 @@ with that value; any other gets a minted id. Minted ids are derived, so they are
 """
 
 import re
+import struct
 from collections import OrderedDict
 from collections.abc import Callable
 
@@ -13,6 +14,7 @@ from pool.model import Natural, Shape
 from proxy.conversation.mac import mac
 
 _SIZE = 32
+_FIELDS = struct.Struct(">IHHHHI")
 _SES = re.compile(r"ses_[0-9a-f]{12}[0-9A-Za-z]{14}")
 
 
@@ -74,8 +76,8 @@ class Naturals:
 
 def _uuid(raw: bytes) -> str:
     """A version 4 UUID of these bits (RFC 9562, section 5.4)."""
-    text = raw[:16].hex()
-    return f"{text[:8]}-{text[8:12]}-4{text[13:16]}-{'89ab'[raw[8] >> 4 & 3]}{text[17:20]}-{text[20:]}"
+    low, mid, high, clock, node, rest = _FIELDS.unpack_from(raw)
+    return f"{low:08x}-{mid:04x}-{high & 0xFFF | 0x4000:04x}-{clock & 0x3FFF | 0x8000:04x}-{node:04x}{rest:08x}"
 
 
 def _ses(raw: bytes) -> str:

@@ -5,7 +5,7 @@ from itertools import islice
 from typing import Final, Generic, TypeVar
 
 from proxy.conversation.lineage import Lineage
-from proxy.conversation.quoting import NOWHERE, Key, anchor, singles_of
+from proxy.conversation.quoting import NOWHERE, Key, anchor, pairs_of, singles_of
 
 MOST: Final = 256  # things with one key that are looked at
 _ALIKE: Final = 16  # lines that said the same, the latest, of which one may be quoted
@@ -34,15 +34,17 @@ class Postings(Generic[K, V]):
         elif there != thing:
             self._found[key] = {there: None, thing: None}
 
-    def discard(self, key: K, thing: V) -> None:
-        """It has the key no more."""
+    def discard(self, key: K, thing: V) -> bool:
+        """It has the key no more. True if it was the last that had it."""
         there = self._found.get(key)
-        if there == thing:
-            del self._found[key]
-        elif isinstance(there, dict):
+        if isinstance(there, dict):
             there.pop(thing, None)
-            if not there:
-                del self._found[key]
+            if there:
+                return False
+        elif there is None or there != thing:
+            return False
+        del self._found[key]
+        return True
 
     def get(self, key: K, most: int = MOST) -> list[V]:
         """What has this key, what has it longest last; at most so many."""
@@ -60,49 +62,47 @@ class Postings(Generic[K, V]):
         return self._found.keys() & keys
 
 
-Quoted = tuple[str, list[Lineage]]  # a text, and whose it is
+Quoted = tuple[str, list[Lineage], list[Lineage]]  # a text, the lines that were answered so, those that asked so
 
 
 class Quotes:
     """Texts that may be quoted, and whose they are. Lines that have the same text share it."""
 
-    __slots__ = ("_lines", "_short", "_texts")
+    __slots__ = ("_texts", "_words", "answers", "questions")
 
     def __init__(self) -> None:
-        self._lines: Postings[str, Lineage] = Postings()
+        self.answers: Postings[str, Lineage] = Postings()
+        self.questions: Postings[str, Lineage] = Postings()
         self._texts: Postings[Key, str] = Postings()
-        self._short = 0  # texts that are looked for by a single word
+        self._words = 0  # texts that are looked for by a single word
 
     def __len__(self) -> int:
-        return len(self._lines)
+        return len(self._texts)
 
-    def add(self, text: str, line: Lineage) -> None:
-        """The line has this text now. One without a word is not looked for."""
-        if not self._lines.has(text):
+    def add(self, owners: Postings[str, Lineage], text: str, line: Lineage) -> None:
+        """The line has this text now, as one of these ``owners``. One without a word is not looked for."""
+        if not (self.answers.has(text) or self.questions.has(text)):
             key = anchor(text)
             if key is NOWHERE:
                 return
             self._texts.add(key, text)
-            self._short += not key[1]
-        self._lines.add(text, line)
+            self._words += not key[1]
+        owners.add(text, line)
 
-    def discard(self, text: str, line: Lineage) -> None:
+    def discard(self, owners: Postings[str, Lineage], text: str, line: Lineage) -> None:
         """The line has it no more."""
-        if self._lines.has(text):
-            self._lines.discard(text, line)
-            if not self._lines.has(text):
-                key = anchor(text)
-                self._texts.discard(key, text)
-                self._short -= not key[1]
+        if owners.discard(text, line) and not (self.answers.has(text) or self.questions.has(text)):
+            key = anchor(text)
+            self._texts.discard(key, text)
+            self._words -= not key[1]
 
-    def within(self, text: str, pairs: set[Key]) -> list[Quoted]:
-        """The texts that this one contains, with the lines that have them: of many alike, the latest.
-
-        ``pairs`` are those of its words.
-        """
-        keys = pairs | singles_of(text) if self._short else pairs
+    def within(self, text: str) -> list[Quoted]:
+        """The texts that this one contains, with the lines that have them: of many alike, the latest."""
+        keys = pairs_of(text)
+        if self._words:
+            keys |= singles_of(text)
         return [
-            (quote, self._lines.get(quote, _ALIKE))
+            (quote, self.answers.get(quote, _ALIKE), self.questions.get(quote, _ALIKE))
             for key in self._texts.known(keys)
             for quote in self._texts.get(key, _ALIKE_TEXTS)
             if quote in text

@@ -58,14 +58,11 @@ class Transcript:
             if not isinstance(message, dict):
                 continue
             role = message.get("role")
-            content = message.get("content")
-            if role == "user" and isinstance(content, str):
+            if role == "user" and isinstance(content := message.get("content"), str):
                 self._add(self._opened(hasher.text(USER, content)))
-            elif role in SYSTEM and not is_call(message):
-                continue
             elif role == "assistant" or is_call(message):
-                self._answer(message, content, hasher)
-            elif is_silent(message):
+                self._answer(message, message.get("content"), hasher)
+            elif role in SYSTEM or is_silent(message):
                 continue
             elif is_result(message):
                 self._result(result_id(message), hasher)
@@ -128,12 +125,19 @@ def marks_of(before: int, said: int, called: int) -> list[int]:
     Two conversations read the same file. The lowest bit says which marks are telling; where neither half is, one
     such mark proves little.
     """
-    marks = [said] if said & 1 else []
-    for part in (0 if said & 1 else said, called):
-        if part and before:
-            pair = combine(before, part)
-            marks.append(pair | 1 if before & 1 else pair & ~1)
+    marks = []
+    if said & 1:
+        marks.append(said)
+    elif said and before:
+        marks.append(_pair(before, said))
+    if called and before:
+        marks.append(_pair(before, called))
     return marks
+
+
+def _pair(before: int, part: int) -> int:
+    pair = combine(before, part)
+    return pair | 1 if before & 1 else pair & ~1
 
 
 def shared(points: "array[int]", others: "array[int]", offset: int = 0) -> int:
