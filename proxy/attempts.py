@@ -208,24 +208,29 @@ class Attempts:
         if feed is not None and exchange.stream and daemon.paces(exchange.model):
             exchange.pace = Pace(daemon.clock.mono_ms)
             feed = exchange.pace.beside(feed)
-        bare = not asked.modern and head.framing.delimited
+        bare = not asked.modern and head.delimited
+        keep = self._keeps(head)
+        written = response_head(head, added_fields(daemon, exchange, self.entry.allowed), close=not keep, dechunk=bare)
+        self.begun = True
+        whole = connection.whole()
+        if whole is not None:  # nothing is left to pour
+            if feed is not None and whole:
+                feed(whole)
+            transport.write(written + whole)
+            exchange.ended = Ended.COMPLETE
+            exchange.bytes_out = len(whole)
+            self.finish(keep=keep)
+            return
         later = tap if exchange.pace is None else None
         pour = Pour(transport, connection, feed, self._poured, bare=bare, later=later)
         self._pour = client.pour = pour
-        self.begun = True
-        pour.start(
-            response_head(
-                head, added_fields(daemon, exchange, self.entry.allowed), close=not self._keeps(head), dechunk=bare
-            )
-        )
+        pour.start(written)
         if pour.ended is None:
             self.incoming.drop()
 
     def _keeps(self, head: ResponseHead) -> bool:
         """Can the client's connection be used again after this answer?"""
-        return (
-            head.framing.delimited and self.entry.head.keep_alive and not self.daemon.stopping and self.incoming.arrived
-        )
+        return head.delimited and self.entry.head.keep_alive and not self.daemon.stopping and self.incoming.arrived
 
     def _poured(self) -> None:
         """The pour has ended, one way or the other."""
@@ -239,7 +244,7 @@ class Attempts:
                 self.finish(keep=self._keeps(exchange.head))
                 return
             connection.abort()
-            framed = exchange.head.framing.delimited and self.entry.head.modern
+            framed = exchange.head.delimited and self.entry.head.modern
             transport = self.client.transport
             if not framed and transport is not None:
                 _ = self.daemon.spawn(cut(transport))
