@@ -154,3 +154,14 @@ def test_another_version_is_written_as_ours(start):
     head = parse_response(start + b"\r\nContent-Length: 0\r\n\r\n", b"POST")
     assert not head.keep_alive
     assert response_head(head, b"", close=False, dechunk=False) == b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n"
+
+
+def test_the_chunks_are_announced_to_a_client_that_gets_them():
+    raw = b"HTTP/1.1 200 OK\r\ntransfer-Encoding: chunked\r\nConnection: keep-alive\r\nTrailer: X-Sum\r\n\r\n"
+    assert response_head(parse_response(raw, b"POST"), b"", close=False, dechunk=False) == (
+        b"HTTP/1.1 200 OK\r\ntransfer-Encoding: chunked\r\nTrailer: X-Sum\r\n\r\n"
+    )
+    raw = b"HTTP/1.1 304 Not Modified\r\nTransfer-Encoding: chunked\r\nETag: x\r\n\r\n"
+    assert response_head(parse_response(raw, b"GET"), b"", close=False, dechunk=False) == (
+        b"HTTP/1.1 304 Not Modified\r\nETag: x\r\n\r\n"
+    )

@@ -32,6 +32,10 @@ _HOP_BY_HOP = frozenset(
         b"expect",
     )
 )
+# A line of such a field, but for Transfer-Encoding, which goes on beside the chunks that it announces.
+_HOP_LINE = re.compile(
+    rb"\r\n(?i:%b):[^\r\n]*" % b"|".join(sorted(name for name in _HOP_BY_HOP if name != b"transfer-encoding"))
+)
 # A Connection field that names one of these is an attack on framing, routing or credentials, or says nothing new.
 _NEVER_NAMED = _HOP_BY_HOP | frozenset(
     (b"", b"close", b"host", b"content-length", b"content-type", b"content-encoding", b"authorization")
@@ -220,10 +224,13 @@ def response_head(head: ResponseHead, extra: bytes, *, close: bool, dechunk: boo
 
 def _beyond_the_hop(head: ResponseHead, *, dechunk: bool) -> bytes:
     """The head with those lines only that a client may see."""
-    start, *lines = head._data.split(b"\r\n")  # noqa: SLF001
+    data = b"HTTP/1.1 " + head._data.partition(b" ")[2]  # noqa: SLF001
     named = _named(head.notable.get(b"connection", b""))
     unchunked = dechunk or head.status in _BODYLESS
-    crossing = [b"HTTP/1.1 " + start.partition(b" ")[2]]
+    if not named and not unchunked:
+        return _HOP_LINE.sub(b"", data)
+    start, *lines = data.split(b"\r\n")
+    crossing = [start]
     for line in lines:
         key = lower(line.partition(b":")[0])
         if key in _HOP_BY_HOP:
