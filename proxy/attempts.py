@@ -222,13 +222,22 @@ class Attempts:
         if exchange.stream and feed is not None and self.daemon.paces(exchange.model):
             exchange.pace = Pace(self.daemon.clock.mono_ms)
             feed, later = exchange.pace.beside(feed), None
-        asked, incoming, delimited = entry.head, self.incoming, head.framing.delimited
+        asked, incoming, delimited = entry.head, self.incoming, head.delimited
         self._keep = keep = delimited and asked.keep_alive and incoming.arrived and not self.daemon.stopping
         bare = delimited and not asked.modern
         incoming.drop()
         added = added_fields(self.daemon, exchange, entry.allowed)
-        self.pour = pour = Pour(transport, connection, feed, self._poured, bare=bare, later=later)
-        pour.start(response_head(head, added, close=not keep, dechunk=bare))
+        written = response_head(head, added, close=not keep, dechunk=bare)
+        whole = connection.whole()
+        if whole is None:
+            self.pour = pour = Pour(transport, connection, feed, self._poured, bare=bare, later=later)
+            pour.start(written)
+            return
+        if feed is not None and whole:
+            feed(whole)
+        exchange.ended, exchange.bytes_out = _COMPLETE, len(whole)
+        transport.write(written + whole)
+        self.finish(keep=keep)
 
     def _poured(self) -> None:
         """The pour has ended, one way or the other."""
@@ -250,7 +259,7 @@ class Attempts:
         assert self._connection is not None
         assert head is not None
         self._connection.abort()
-        framed = head.framing.delimited and self.entry.head.modern
+        framed = head.delimited and self.entry.head.modern
         if not framed and transport is not None:
             _ = self.daemon.spawn(cut(transport))
         self.finish(keep=False, close=framed)

@@ -3,7 +3,7 @@
 import pytest
 
 from proxy.gateway.portal import is_page, suspected
-from proxy.wire.head import ResponseHead
+from proxy.wire.head import ResponseHead, parse_response
 
 HOST = b"opencode.ai"
 PAGE = b"<!DOCTYPE html><title>Welcome to the hotel</title>"
@@ -13,7 +13,7 @@ AWAY = b"http://portal.hotel.example/login?to=http%3A%2F%2Fopencode.ai"
 def head(status: int, kind: bytes | None = b"text/html; charset=utf-8", location: bytes | None = None) -> ResponseHead:
     kinds = [b"Content-Type: " + kind] if kind is not None else []
     lines = [*kinds, *([b"Location: " + location] if location is not None else [])]
-    return ResponseHead(status, b"", lines, keep_alive=True)
+    return parse_response(b"\r\n".join((b"HTTP/1.1 %d " % status, *lines, b"", b"")), b"POST")
 
 
 @pytest.mark.parametrize(

@@ -127,3 +127,17 @@ def test_no_fields_raise_and_every_wait_is_bounded(fields):
 def test_a_long_hostile_line_is_read_in_linear_time():
     for line in (b'"' * 60_000, b'a;"\\' * 15_000, b",;" * 30_000, b'upstream;desc="' + b"\\" * 50_000):
         server_timing(line)
+
+
+NUMBERS = st.from_regex(rb"\d{1,9}(\.\d{0,11})?", fullmatch=True) | st.sampled_from(
+    [b"1_0", b".5", b"5.", b"-1", b"1e3"]
+)
+
+
+@given(NUMBERS, NUMBERS, NUMBERS, st.sampled_from([b", ", b",", b" ,", b";"]))
+def test_the_usual_line_is_read_as_any_other(gateway, upstream, total, comma):
+    line = comma.join((b"gateway;dur=" + gateway, b"upstream;dur=" + upstream, b"total;dur=" + total))
+    found, durations = read([(b"server-timing", line)]), server_timing(line)
+    assert (found.gateway_ms, found.upstream_ms, found.total_ms) == tuple(
+        durations.get(name) for name in (b"gateway", b"upstream", b"total")
+    )

@@ -13,7 +13,7 @@ from proxy.answers.stream import StreamReader
 from proxy.answers.usage import Usage
 from proxy.conversation.answer import Answer, ToolCall
 from proxy.tap import FIELDS, Tap, semantic, tap_for, tokens
-from proxy.wire.head import ResponseHead, parse_response
+from proxy.wire.head import Noting, ResponseHead, parse_response
 
 
 class Ticks:
@@ -47,7 +47,7 @@ WHOLE = {
 
 def head(status: int = 200, **fields: str) -> ResponseHead:
     lines = "".join(f"{name.replace('_', '-')}: {value}\r\n" for name, value in fields.items())
-    return parse_response(f"HTTP/1.1 {status} Y\r\n{lines}\r\n".encode(), b"POST", FIELDS)
+    return parse_response(f"HTTP/1.1 {status} Y\r\n{lines}\r\n".encode(), b"POST", Noting(FIELDS))
 
 
 def fed(tap: Tap | None, *pieces: bytes) -> Tap:

@@ -172,3 +172,53 @@ def test_a_client_whose_transport_is_closed_gets_nothing_more_and_raises_nothing
         connection.data_received(b"3\r\nabc\r\n")
     assert len(client.written) == 2
     assert client.told == 16
+
+
+def state(connection: Connection) -> dict[str, object]:
+    slots = {slot for kind in Connection.__mro__ for slot in getattr(kind, "__slots__", ())}
+    values = {slot: getattr(connection, slot) for slot in slots - {"uses", "transport", "_method"}}
+    return {slot: list(value) if isinstance(value, list) else value for slot, value in values.items()}
+
+
+def answered(connection: Connection, wire: bytes) -> None:
+    connection.send(b"POST", b"POST / HTTP/1.1\r\n\r\n")
+    connection.data_received(wire)
+
+
+@given(st.binary(max_size=9), st.binary(max_size=3), st.integers(0, 12))
+def test_a_whole_answer_is_its_body_and_nothing_past_it(body, surplus, cut):
+    connection = pouring(Client())
+    connection.data_received(LAST)
+    connection.rest(0.0)
+    rest = body + surplus
+    answered(connection, b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%b" % (len(body), rest[:cut]))
+    whole = connection.whole()
+    assert whole == (body if len(rest[:cut]) >= len(body) else None)
+    if rest[cut:]:
+        connection.data_received(rest[cut:])
+    assert connection.whole() == body
+    assert connection.reusable is not bool(surplus)
+
+
+def test_a_connection_rests_as_it_began():
+    """Whatever its exchange was, nothing of it is left for the next."""
+    answers = (
+        b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi",
+        b"HTTP/1.1 204 None\r\n\r\n",
+        HEAD + b"2\r\nhi\r\n" + LAST,
+        HEAD,
+    )
+    for wire in answers:
+        connection, client = pouring(Client()), Client()
+        connection.data_received(LAST)
+        connection.rest(0.0)
+        began = state(connection)
+        answered(connection, wire)
+        if wire is HEAD:
+            connection.pour(client, client.sink, client)
+            for piece in (b"3\r\nabc\r\n", b"3\r\nabc\r\n", LAST):
+                connection.data_received(piece)
+        assert connection.reusable
+        connection.rest(0.0)
+        assert state(connection) == began
+        assert (connection._end, connection._head, connection._gathered) == (None, None, [])

@@ -5,7 +5,7 @@ W3C grammar, leniently; ``Retry-After`` after RFC 9110, 10.2.3, a date relative 
 """
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from email.utils import mktime_tz, parsedate_tz
 from math import isfinite
 from typing import NamedTuple
@@ -17,7 +17,10 @@ DURATION_CEILING_MS = 86_400_000.0
 
 _LONGEST_NAME = 128
 
-_LONGEST_NUMBER = 16  # characters of a plain duration
+# The line as the gateway writes it. Seven digits are under the ceiling.
+_USUAL = re.compile(
+    rb"gateway;dur=(\d{1,7}(?:\.\d{1,9})?), ?upstream;dur=(\d{1,7}(?:\.\d{1,9})?), ?total;dur=(\d{1,7}(?:\.\d{1,9})?)"
+)
 _MEMBER = re.compile(rb'(?:[^,"]+|"(?:[^"\\]|\\.)*"?)+', re.DOTALL)
 _PART = re.compile(rb'(?:[^;"]+|"(?:[^"\\]|\\.)*"?)+', re.DOTALL)
 _NUMBER = re.compile(rb"(?:\d{1,15}(?:\.\d{0,15})?|\.\d{1,15})(?:[eE][+-]?\d{1,3})?")
@@ -48,27 +51,34 @@ NOTHING = Signals()
 
 def read(fields: Iterable[tuple[bytes, bytes]], now_wall_ms: float | None = None) -> Signals:
     """Read an answer's fields. ``now_wall_ms`` stands in for ``Date`` where the answer has none."""
-    noted: dict[bytes, list[bytes]] = {}
+    noted: dict[bytes, bytes] = {}
     for name, value in fields:
         lower = name.lower()
-        if lower in FIELDS:
-            noted.setdefault(lower, []).append(value)
+        if lower not in noted:
+            if lower in FIELDS:
+                noted[lower] = value
+        elif lower == b"server-timing":  # a list: its lines are one (RFC 9110, section 5.3)
+            noted[lower] += b", " + value
     return read_noted(noted, now_wall_ms)
 
 
-def read_noted(noted: Mapping[bytes, Sequence[bytes]], now_wall_ms: float | None = None) -> Signals:
-    """Read an answer's fields, each of ``FIELDS`` with its values in their order."""
-    timing: dict[bytes, float] = {}
-    for line in noted.get(b"server-timing", ()):
-        timing = server_timing(line) | timing if timing else server_timing(line)
+def read_noted(noted: Mapping[bytes, bytes], now_wall_ms: float | None = None) -> Signals:
+    """Read an answer's fields, each of ``FIELDS`` with its first value, ``server-timing`` with all of them."""
+    gateway = upstream = total = None
+    line = noted.get(b"server-timing")
+    if line is not None:
+        usual = _USUAL.fullmatch(line)
+        if usual is not None:
+            gateway, upstream, total = map(float, usual.groups())
+        else:
+            timing = server_timing(line)
+            gateway, upstream, total = timing.get(b"gateway"), timing.get(b"upstream"), timing.get(b"total")
     if _TOLD.isdisjoint(noted):
-        if not timing:
-            return NOTHING
-        return Signals(timing.get(b"gateway"), timing.get(b"upstream"), timing.get(b"total"))
+        return NOTHING if line is None else Signals(gateway, upstream, total)
     return Signals(
-        timing.get(b"gateway"),
-        timing.get(b"upstream"),
-        timing.get(b"total"),
+        gateway,
+        upstream,
+        total,
         _name(noted, b"x-opencode-endpoint-id"),
         _name(noted, b"x-opencode-upstream-model-id"),
         _name(noted, b"x-zen-model"),
@@ -79,10 +89,7 @@ def read_noted(noted: Mapping[bytes, Sequence[bytes]], now_wall_ms: float | None
 
 def server_timing(value: bytes) -> dict[bytes, float]:
     """The durations in one ``Server-Timing`` line, ms by lower-cased metric name; the first of a name counts."""
-    durations = _plain_timing(value)
-    if durations is not None:
-        return durations
-    durations = {}
+    durations: dict[bytes, float] = {}
     quoted = b'"' in value
     for member in _MEMBER.findall(value) if quoted else value.split(b","):
         name, *params = (_PART.findall(member) if quoted else member.split(b";")) or [b""]
@@ -96,29 +103,12 @@ def server_timing(value: bytes) -> dict[bytes, float]:
     return durations
 
 
-def _plain_timing(value: bytes) -> dict[bytes, float] | None:
-    """The usual form, names with nothing but a duration; None where it is another."""
-    durations: dict[bytes, float] = {}
-    for member in value.split(b","):
-        name, found, number = member.partition(b";dur=")
-        name = name.lstrip(b" ").lower()
-        if not found or len(number) > _LONGEST_NUMBER or not name.replace(b"-", b"").isalnum():
-            return None
-        if not number.replace(b".", b"", 1).isdigit():
-            return None
-        duration = float(number)
-        if duration > DURATION_CEILING_MS:
-            return None
-        durations.setdefault(name, duration)
-    return durations
-
-
 def retry_after_ms(fields: Iterable[tuple[bytes, bytes]], now_wall_ms: float | None = None) -> float | None:
     """How long the answer asks to stay away, ms in [0, a month]; None when it does not say or says nonsense."""
     return read(fields, now_wall_ms).retry_after_ms
 
 
-def _wait(noted: Mapping[bytes, Sequence[bytes]], now_wall_ms: float | None) -> float | None:
+def _wait(noted: Mapping[bytes, bytes], now_wall_ms: float | None) -> float | None:
     exact = _number(_first(noted, b"retry-after-ms"), _SIGNED)
     if exact is not None:
         return _clamp(exact)
@@ -135,13 +125,13 @@ def _wait(noted: Mapping[bytes, Sequence[bytes]], now_wall_ms: float | None) -> 
     return None if since is None else _clamp(until - since)
 
 
-def _name(noted: Mapping[bytes, Sequence[bytes]], field: bytes) -> str | None:
+def _name(noted: Mapping[bytes, bytes], field: bytes) -> str | None:
     """What a field calls something, if it does."""
-    return (_text(noted[field][0]) or None) if field in noted else None
+    return (_text(noted[field]) or None) if field in noted else None
 
 
-def _first(noted: Mapping[bytes, Sequence[bytes]], name: bytes) -> bytes:
-    return noted[name][0].strip() if name in noted else b""
+def _first(noted: Mapping[bytes, bytes], name: bytes) -> bytes:
+    return noted[name].strip() if name in noted else b""
 
 
 def _clamp(wait_ms: float) -> float:

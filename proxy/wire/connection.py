@@ -12,45 +12,43 @@ from collections.abc import Callable, Sequence
 
 from proxy.errors import BadResponse, ClosedEarly, ProxyError
 from proxy.wire.framing import SIZE_LINES, SMALL, FramingError, Sink
-from proxy.wire.head import MAX_HEAD_BYTES, ResponseHead, noting, parse_response
+from proxy.wire.head import MAX_HEAD_BYTES, Noting, ResponseHead, parse_response
+from proxy.wire.outgoing import JOIN_BYTES
 from proxy.wire.passing import Passing
 from proxy.wire.receiver import Asker, End, Receiver, Through
 
 GATHER_BYTES = 65_536
+_COMPLETE = End.COMPLETE
 
 
 class Connection(Passing):
     """The protocol behind one upstream transport."""
 
     __slots__ = (
-        "_asker", "_awaiting_head", "_broken", "_buffer", "_gathered", "_gathered_bytes", "_head",
-        "_head_waiter", "_method", "_noted", "_on_idle_lost", "entity", "idle_since", "uses",
+        "_asker", "_awaiting_head", "_broken", "_buffer", "_gathered", "_gathered_bytes", "_head", "_head_waiter",
+        "_method", "_noted", "_on_idle_lost", "_unchunked", "idle_since", "uses",
     )  # fmt: skip
 
     def __init__(
         self,
         loop: asyncio.AbstractEventLoop,
         on_idle_lost: Callable[["Connection"], None],
-        noted: frozenset[bytes] | None = None,
+        noted: Noting | None = None,
     ) -> None:
         super().__init__(loop)
-        self._noted = noting() if noted is None else noted  # fields of an answer, see there
+        self._noted = Noting() if noted is None else noted  # fields of an answer, see there
         self._on_idle_lost = on_idle_lost
         self.idle_since = 0.0
         self.uses = 0
-        self._reset(b"")
-
-    def _reset(self, method: bytes) -> None:
-        self._begin()
-        self._method = method
+        self._method = b""
         self._asker: Asker | None = None
-        self._awaiting_head = self._upload_open = self.written = False
+        self._awaiting_head = False
         self._buffer = b""
         self._head: ResponseHead | None = None
         self._head_waiter: asyncio.Future[None] | None = None
-        self._gathered: list[bytes] = []
+        self._gathered: list[bytes] = []  # the body as it came
+        self._unchunked: list[bytes] = []  # the same without its chunks' framing, where it has any
         self._gathered_bytes = 0
-        self.entity: list[bytes] = []
         self._broken: ProxyError | None = None
 
     def eof_received(self) -> bool:
@@ -67,7 +65,7 @@ class Connection(Passing):
         if self._awaiting_head and self._head is None:
             self.fail(ClosedEarly("The upstream closed the connection without an answer.", written=True))
         elif self._head is not None and self._end is None:
-            clean = exc is None and self._framing is not None and not self._framing.delimited
+            clean = exc is None and not self._head.delimited
             self._finish(End.COMPLETE if clean else End.TRUNCATED)
         elif not self._awaiting_head:
             self._on_idle_lost(self)
@@ -86,15 +84,19 @@ class Connection(Passing):
         ``upload`` announces that more of the body follows through ``upload``. ``asker`` is told of the answer's head,
         or why there is none; without one, ``head`` is awaited.
         """
-        self._reset(method)
+        self._method = method
         self._asker = asker
         self._awaiting_head = True
         self._upload_open = upload
         self.uses += 1
-        if not self._open:
+        transport = self.transport
+        if self._closed or transport is None or transport.is_closing():
             self.fail(ClosedEarly("The upstream closed the connection before the request was sent."))
-            return
-        self._write_request(head, body)
+        elif sum(map(len, body)) <= JOIN_BYTES:
+            transport.write(b"".join((head, *body)))
+        else:
+            transport.write(head)
+            transport.writelines(body)
 
     def data_received(self, data: bytes) -> None:
         """Bytes from the upstream, by phase; the pouring one first, because it is the busy one."""
@@ -125,44 +127,60 @@ class Connection(Passing):
             self.abort()
 
     def _head_received(self, data: bytes) -> None:
-        buffer = self._buffer + data if self._buffer else data
-        while True:
-            end = buffer.find(b"\r\n\r\n", max(0, len(self._buffer) - 3))
+        searched = 0
+        if self._buffer:
+            searched = max(0, len(self._buffer) - 3)
+            data = self._buffer + data
             self._buffer = b""
-            if end < 0 or end > MAX_HEAD_BYTES:
-                self._buffer = buffer
-                if len(buffer) > MAX_HEAD_BYTES:
-                    self.fail(BadResponse("The upstream's head is larger than 256 KiB.", written=True))
-                elif b"\n\n" in buffer:
-                    self.fail(BadResponse("The upstream's head has bare line feeds.", written=True))
+        while True:
+            if data[:1] in b"\r\n":
+                data = data.lstrip(b"\r\n")
+            end = data.find(b"\r\n\r\n", searched) + 4
+            if not 4 <= end <= MAX_HEAD_BYTES + 4:
+                self._head_goes_on(data)
                 return
             try:
-                head = parse_response(buffer[: end + 4], self._method, self._noted)
+                head = parse_response(data[:end], self._method, self._noted)
             except BadResponse as exc:
                 self.fail(exc)
                 return
-            buffer = buffer[end + 4 :]
+            rest = data[end:]
             if head.status >= 200:
                 break
-            if not buffer:  # an interim answer is the hop's own business (RFC 9110, section 15.2)
-                return
+            data, searched = rest, 0  # an interim answer is the hop's own business (RFC 9110, section 15.2)
         self._awaiting_head = False
         self._head = head
-        self._framing = head.framing
-        if head.framing.done:
-            self._surplus = bool(buffer)
-            self._end = End.COMPLETE
-        elif buffer:
-            self._gather(buffer)
-        self._wake_head()
+        self._surplus = not head.keep_alive
+        if len(rest) == head.length:  # all of it is here
+            self._end = _COMPLETE
+            if rest:
+                self._received = head.length
+                self._gathered.append(rest)
+        else:
+            self._framing = head.framing()
+            if rest:
+                self._gather(rest)
+        asker = self._asker
+        if asker is not None:
+            self._asker = None
+            asker.answered(head)
+        else:
+            self._wake_head()
+
+    def _head_goes_on(self, data: bytes) -> None:
+        self._buffer = data
+        if len(data) > MAX_HEAD_BYTES:
+            self.fail(BadResponse("The upstream's head is larger than 256 KiB.", written=True))
+        elif b"\n\n" in data:
+            self.fail(BadResponse("The upstream's head has bare line feeds.", written=True))
 
     def _gather(self, data: bytes) -> None:
-        if self._end is not None or self._framing is None:
+        if self._end is not None or self._framing is None or self._head is None:
             self._surplus = True
             return
         self._received += len(data)
         try:
-            end = self._framing.feed(data, self.entity.append)
+            end = self._framing.feed(data, self._unchunked.append if self._head.chunked else None)
         except FramingError:
             self._surplus = True
             self._gathered.append(data)
@@ -174,7 +192,7 @@ class Connection(Passing):
         self._gathered.append(data)
         self._gathered_bytes += len(data)
         if end >= 0:
-            self._finish(End.COMPLETE)
+            self._finish(_COMPLETE)
         elif self._gathered_bytes >= GATHER_BYTES:
             self.pause_reading()
 
@@ -187,11 +205,8 @@ class Connection(Passing):
 
     def _wake_head(self) -> None:
         asker, self._asker = self._asker, None
-        if asker is not None:
-            if self._head is not None:
-                asker.answered(self._head)
-            elif self._broken is not None:
-                asker.failed(self._broken)
+        if asker is not None and self._broken is not None:
+            asker.failed(self._broken)
         elif self._head_waiter is not None and not self._head_waiter.done():
             self._head_waiter.set_result(None)
 
@@ -206,10 +221,21 @@ class Connection(Passing):
             if self._broken is not None:
                 raise self._broken
             if self._closed:
-                raise ClosedEarly("The upstream closed the connection without an answer.", written=self.written)
+                raise ClosedEarly("The upstream closed the connection without an answer.", written=True)
             self._head_waiter = self._loop.create_future()
             await self._head_waiter
         return self._head
+
+    @property
+    def entity(self) -> list[bytes]:
+        """What was gathered of the body, without chunk framing."""
+        return self._unchunked if self._head is not None and self._head.chunked else self._gathered
+
+    def whole(self) -> bytes | None:
+        """The body, where all of it was gathered and it has a length, so that nothing of its framing is in it."""
+        if self._end is not _COMPLETE or self._head is None or self._head.length is None:
+            return None
+        return b"".join(self._gathered)
 
     @property
     def ended(self) -> End | None:
@@ -240,11 +266,11 @@ class Connection(Passing):
         there is a ``through``, small chunks go that way, and neither to the receiver nor to the sink.
         """
         gathered = b"".join(self._gathered)
-        self._gathered = []
         if sink is not None:
             for piece in self.entity:
                 sink(piece)
-        self.entity = []
+        self._gathered = []
+        self._unchunked = []
         if self._end is None:
             self._receiver = receiver
             self._sink = sink
@@ -260,17 +286,15 @@ class Connection(Passing):
     @property
     def reusable(self) -> bool:
         """Did the exchange end where its framing says, with nothing left over on either side?"""
-        return (
-            self._end is End.COMPLETE
-            and not self._surplus
-            and not self._upload_open
-            and not self._closed
-            and self._head is not None
-            and self._head.keep_alive
-        )
+        return self._end is _COMPLETE and not (self._surplus or self._upload_open or self._closed)
 
     def rest(self, now_ms: float) -> None:
-        """Become idle: what comes now was asked for by nobody."""
-        self._receiver = self._sink = self._head = self._framing = self._through = self._write = None
+        """Become idle, as it was before its exchange: what comes now was asked for by nobody."""
+        self._receiver = self._sink = self._through = self._write = None
+        self._head = self._framing = self._end = None
+        self._received = self._gathered_bytes = 0
+        self._gathered = []
+        self._unchunked = []
         self.idle_since = now_ms
-        self.resume_reading()
+        if self._reading_paused:
+            self.resume_reading()

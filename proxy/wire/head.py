@@ -4,13 +4,14 @@ Hop-by-hop fields and the fields named by ``Connection`` stay on their own hop (
 fields keep their value, order, case and multiplicity.
 """
 
+import re
 from collections.abc import Iterable, Sequence
 from typing import Any
 
 import httptools
 
 from proxy.errors import BadResponse
-from proxy.wire.framing import Chunked, Empty, Framing, Sized, ToClose
+from proxy.wire.framing import Chunked, Framing, Sized, ToClose
 
 Field = tuple[bytes, bytes]
 
@@ -31,6 +32,10 @@ _HOP_BY_HOP = frozenset(
         b"expect",
     )
 )
+# A line of such a field, but for Transfer-Encoding, which goes on beside the chunks that it announces.
+_HOP_LINE = re.compile(
+    rb"\r\n(?i:%b):[^\r\n]*" % b"|".join(sorted(name for name in _HOP_BY_HOP if name != b"transfer-encoding"))
+)
 # A Connection field that names one of these is an attack on framing, routing or credentials, or says nothing new.
 _NEVER_NAMED = _HOP_BY_HOP | frozenset(
     (b"", b"close", b"host", b"content-length", b"content-type", b"content-encoding", b"authorization")
@@ -38,7 +43,8 @@ _NEVER_NAMED = _HOP_BY_HOP | frozenset(
 _WATCHED = _HOP_BY_HOP | frozenset((b"host", b"content-length"))
 _BODYLESS = frozenset((204, 304))
 _FRAMING = _HOP_BY_HOP | frozenset((b"content-length",))
-_EMPTY = Empty()
+# Fields whose lines may be read as one (RFC 9110, section 5.3); of any other the first line counts.
+_LISTS = frozenset((b"connection", b"transfer-encoding", b"content-encoding", b"server-timing"))
 _LOWER: dict[bytes, bytes] = {}
 
 
@@ -88,46 +94,96 @@ def request_head(method: bytes, target: bytes, host: bytes, fields: Sequence[Fie
     return start + b"".join(lines)
 
 
+class Noting:
+    """Which fields of an answer are noted: those asked for, lower-case names, and those of the framing."""
+
+    __slots__ = ("find",)
+
+    def __init__(self, asked: frozenset[bytes] = frozenset()) -> None:
+        beginnings: dict[bytes, list[bytes]] = {}
+        for name in sorted(asked | _FRAMING):
+            beginnings.setdefault(name[:1], []).append(re.escape(name[1:]))
+        # Most lines are none of these, which their first letter tells.
+        names = b"|".join(
+            b"[%b%b](?i:%b)" % (first, first.upper(), b"|".join(rest)) for first, rest in beginnings.items()
+        )
+        self.find = re.compile(rb"\r\n(%b):[ \t]*([^\r\n]*[^ \t\r\n])?" % names).findall
+
+
+_NOTING = Noting()
+
+
 class ResponseHead:
     """A response's status line and fields, and what they say about the body and the connection.
 
-    ``notable`` holds the fields that were asked for and those of the framing, lower-case names, each with all of its
-    values in their order.
+    ``notable`` holds the fields that were asked for and those of the framing, by their lower-case names; ``get`` gives
+    a value of it, or None. Of a field that came more than once it is the first value, or all of them where the field
+    is a list (RFC 9110, section 5.3). ``length`` is the body's where it is known, 0 where there is none.
     """
 
-    __slots__ = ("_bounded", "_fields", "_lines", "framing", "keep_alive", "notable", "reason", "status")
+    __slots__ = (
+        "_crosses", "_data", "_fields", "chunked", "delimited", "get", "keep_alive", "length", "notable", "status",
+    )  # fmt: skip
 
-    def __init__(self, status: int, reason: bytes, lines: list[bytes], *, keep_alive: bool) -> None:
+    def __init__(self, status: int, data: bytes, method: bytes, noted: Noting) -> None:
         self.status = status
-        self.reason = reason
-        self.framing: Framing = _EMPTY
-        self.keep_alive = keep_alive
-        self.notable: dict[bytes, list[bytes]] = {}
-        self._lines = lines
+        self._data = data
         self._fields: list[Field] | None = None
-        self._bounded = False  # some of its fields stay on their hop
+        self.notable = notable = _notable(noted.find(data))
+        self.get = notable.get
+        modern = data.startswith(b"HTTP/1.1 ")
+        bounded = not _HOP_BY_HOP.isdisjoint(notable)
+        self._crosses = modern and not bounded  # nothing of it stays on its hop: it goes on as it came
+        self.keep_alive = modern
+        self.chunked = False
+        self.delimited = True
+        self.length: int | None = None
+        if method == b"HEAD" or status < 200 or status in _BODYLESS:
+            self.length = 0
+        elif b"content-length" in notable:
+            self.length = int(notable[b"content-length"])
+        else:
+            self.chunked = self.delimited = _is_chunked(notable)
+        if bounded and b"connection" in notable:
+            tokens = notable[b"connection"].lower()
+            self.keep_alive = b"close" not in tokens and (modern or b"keep-alive" in tokens)
+        if not self.delimited:
+            self.keep_alive = False
 
     @property
     def fields(self) -> list[Field]:
         """All fields, names as sent."""
         if self._fields is None:
-            pairs = (line.partition(b":") for line in self._lines)
+            pairs = (line.partition(b":") for line in self._data[:-4].split(b"\r\n")[1:])
             self._fields = [(name, value.strip(b" \t")) for name, _, value in pairs]
         return self._fields
 
-    def get(self, wanted: bytes) -> bytes | None:
-        """The first value of a field that is notable, by its lower-case name."""
-        values = self.notable.get(wanted)
-        return values[0] if values else None
+    def framing(self) -> Framing:
+        """What finds the end of the body (RFC 9112, section 6.3)."""
+        if self.length is not None:
+            return Sized(self.length)
+        return Chunked() if self.chunked else ToClose()
 
 
-def noting(asked: frozenset[bytes] = frozenset()) -> frozenset[bytes]:
-    """The fields that ``parse_response`` notes: those asked for, lower-case names, and those of the framing."""
-    return asked | _FRAMING
+def _notable(found: list[Field]) -> dict[bytes, bytes]:
+    """Fields by their lower-case names."""
+    notable: dict[bytes, bytes] = {}
+    for name, value in found:
+        key = name.lower()
+        if key not in notable:
+            notable[key] = value
+        elif key in _LISTS:
+            notable[key] += b", " + value
+    return notable
 
 
-def parse_response(data: bytes, method: bytes, noted: frozenset[bytes] = _FRAMING) -> ResponseHead:
-    """Read one complete head, blank line included. ``noted``: see ``noting``.
+def _is_chunked(notable: dict[bytes, bytes]) -> bool:
+    """Is chunked the last of the transfer codings?"""
+    return notable.get(b"transfer-encoding", b"").rsplit(b",", 1)[-1].strip().lower() == b"chunked"
+
+
+def parse_response(data: bytes, method: bytes, noted: Noting = _NOTING) -> ResponseHead:
+    """Read one complete head, blank line included.
 
     Raises:
         BadResponse: for anything that llhttp refuses in strict mode, such as two lengths, a length beside chunks,
@@ -140,18 +196,7 @@ def parse_response(data: bytes, method: bytes, noted: frozenset[bytes] = _FRAMIN
         raise BadResponse("The upstream switched protocols, which was not asked for.", written=True) from None
     except httptools.HttpParserError as exc:
         raise BadResponse(f"The upstream's answer is not valid HTTP: {_reason(exc)}.", written=True) from None
-    lines = data[:-4].split(b"\r\n")
-    start = lines.pop(0)  # HTTP/1.1 200 OK: what the parser let through stands where it should
-    head = ResponseHead(parser.get_status_code(), start[13:], lines, keep_alive=start[5:8] != b"1.0")
-    notable = head.notable
-    for line in lines:
-        name, _, value = line.partition(b":")
-        key = _LOWER.get(name) or lower(name)
-        if key in noted:
-            notable.setdefault(key, []).append(value.strip(b" \t"))
-    head._bounded = not _HOP_BY_HOP.isdisjoint(notable)  # noqa: SLF001
-    _read_framing(head, method)
-    return head
+    return ResponseHead(parser.get_status_code(), data, method, noted)
 
 
 class _Silent:
@@ -168,55 +213,33 @@ def _reason(exc: Exception) -> str:
     return type(exc).__name__.removeprefix("HttpParser").removesuffix("Error") or "malformed head"
 
 
-def _read_framing(head: ResponseHead, method: bytes) -> None:
-    """Length, chunks or neither (RFC 9112, section 6.3), and whether the connection stays."""
-    notable = head.notable
-    if b"connection" in notable:
-        for value in notable[b"connection"]:
-            tokens = value.lower()
-            head.keep_alive = b"close" not in tokens and (head.keep_alive or b"keep-alive" in tokens)
-    if method == b"HEAD" or head.status in _BODYLESS or head.status < 200:
-        return  # no body at all
-    if b"transfer-encoding" in notable:
-        last = b",".join(notable[b"transfer-encoding"]).rsplit(b",", 1)[-1].strip().lower()
-        head.framing = Chunked() if last == b"chunked" else ToClose()
-    elif b"content-length" in notable:
-        head.framing = Sized(int(notable[b"content-length"][0]))
-    else:
-        head.framing = ToClose()
-    if not head.framing.delimited:
-        head.keep_alive = False
-
-
 def response_head(head: ResponseHead, extra: bytes, *, close: bool, dechunk: bool) -> bytes:
     """The head written to the client: the upstream's own fields as they came, then ``extra``, whole lines of ours.
 
     ``dechunk`` is for HTTP/1.0 clients, which know no chunks. ``close`` announces that the connection ends.
     """
-    lines = head._lines  # noqa: SLF001
-    if head._bounded or dechunk:  # noqa: SLF001
-        lines = _beyond_the_hop(head, dechunk=dechunk)
-    start = b"HTTP/1.1 %d %b\r\n" % (head.status, head.reason)
-    fields = b"\r\n".join(lines) + b"\r\n" if lines else b""
-    return start + fields + extra + (b"Connection: close\r\n\r\n" if close else b"\r\n")
+    data = head._data if head._crosses and not dechunk else _beyond_the_hop(head, dechunk=dechunk)  # noqa: SLF001
+    return data[:-2] + extra + (b"Connection: close\r\n\r\n" if close else b"\r\n")
 
 
-def _beyond_the_hop(head: ResponseHead, *, dechunk: bool) -> list[bytes]:
-    """The lines that a client may see."""
-    named: frozenset[bytes] = frozenset()
-    for value in head.notable.get(b"connection", ()):
-        named |= _named(value)
+def _beyond_the_hop(head: ResponseHead, *, dechunk: bool) -> bytes:
+    """The head with those lines only that a client may see."""
+    data = b"HTTP/1.1 " + head._data.partition(b" ")[2]  # noqa: SLF001
+    named = _named(head.notable.get(b"connection", b""))
     unchunked = dechunk or head.status in _BODYLESS
-    lines = []
-    for line in head._lines:  # noqa: SLF001
+    if not named and not unchunked:
+        return _HOP_LINE.sub(b"", data)
+    start, *lines = data.split(b"\r\n")
+    crossing = [start]
+    for line in lines:
         key = lower(line.partition(b":")[0])
         if key in _HOP_BY_HOP:
             if key != b"transfer-encoding" or unchunked:
                 continue
         elif key in named or (dechunk and key == b"trailer"):
             continue
-        lines.append(line)
-    return lines
+        crossing.append(line)
+    return b"\r\n".join(crossing)
 
 
 def field_line(name: bytes, value: bytes) -> bytes:

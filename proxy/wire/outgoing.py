@@ -2,13 +2,13 @@
 
 import asyncio
 import select
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import cast
 
 from proxy.wire.framing import LAST_CHUNK, encode_chunk
 
 _WRITE_HIGH_WATER = 262_144
-_JOIN_BYTES = 65_536  # up to here head and body go out in one piece
+JOIN_BYTES = 65_536  # up to here head and body go out in one piece
 
 
 class Outgoing(asyncio.Protocol):
@@ -23,7 +23,6 @@ class Outgoing(asyncio.Protocol):
         "_writing_paused",
         "on_drained",
         "transport",
-        "written",
     )
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
@@ -35,7 +34,6 @@ class Outgoing(asyncio.Protocol):
         self.on_drained: Callable[[], None] | None = None  # told when more of an upload is taken
         self._reading_paused = False
         self._upload_open = False
-        self.written = False
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Remember the transport, and its descriptor for the liveness check."""
@@ -52,21 +50,14 @@ class Outgoing(asyncio.Protocol):
 
     def alive(self) -> bool:
         """Can this idle connection take a request? A readable one has been closed, or talks out of turn."""
-        return self._open and (self._poll is None or not self._poll.poll(0))
+        transport = self.transport
+        if self._closed or transport is None or transport.is_closing():
+            return False
+        return self._poll is None or not self._poll.poll(0)
 
     @property
     def _open(self) -> bool:
         return not self._closed and self.transport is not None and not self.transport.is_closing()
-
-    def _write_request(self, head: bytes, body: Sequence[bytes]) -> None:
-        assert self.transport is not None
-        self.written = True
-        total = sum(map(len, body))
-        if total <= _JOIN_BYTES:
-            self.transport.write(b"".join((head, *body)) if total else head)
-        else:
-            self.transport.write(head)
-            self.transport.writelines(body)
 
     def upload(self, data: bytes, *, chunked: bool) -> None:
         """Write a further piece of the body."""

@@ -28,9 +28,6 @@ class Passing(Outgoing):
         super().__init__(loop)
         self._most = next(_MOST)
         self._passed: list[bytes] = []  # small chunks that were written on already
-
-    def _begin(self) -> None:
-        """A new exchange: no body yet."""
         self._framing: Framing | None = None
         self._received = 0
         self._receiver: Receiver | None = None
@@ -39,7 +36,7 @@ class Passing(Outgoing):
         self._write: Callable[[bytes], None] | None = None  # where a small chunk goes if one comes now
         self._ended: asyncio.Future[None] | None = None
         self._end: End | None = None
-        self._surplus = False
+        self._surplus = False  # it can take no other request: bytes are left over, or its peer keeps it no longer
 
     def abort(self) -> None:
         """Drop the connection at once: the upstream must learn that nobody listens any more."""

@@ -7,7 +7,7 @@ from typing import NamedTuple
 from pool.clock import Clock
 from proxy.wire.connection import Connection
 from proxy.wire.dial import Origin, dial
-from proxy.wire.head import Field, noting, request_head
+from proxy.wire.head import Field, Noting, request_head
 from proxy.wire.tls import client_context
 
 
@@ -36,7 +36,7 @@ class Upstream:
         proxy: str | None = None,
         asked: frozenset[bytes] = frozenset(),
     ) -> None:
-        self._noted = noting(asked)
+        self._noted = Noting(asked)
         self.origin = Origin(base_url)
         self._clock = clock
         self._connect_timeout_ms = connect_timeout_ms
