@@ -41,16 +41,19 @@ class _Provider:
 
 
 class WayOut:
-    """Which providers are bypassed. Instants are unix ms."""
+    """Which providers are bypassed. Instants are unix ms.
 
-    __slots__ = ("_providers",)
+    ``watched``: those that have taken a client's own fields where ours were refused, or refused both.
+    """
+
+    __slots__ = ("watched",)
 
     def __init__(self) -> None:
-        self._providers: dict[str, _Provider] = {}
+        self.watched: dict[str, _Provider] = {}
 
     def bypasses(self, provider: str, now: int) -> bool:
         """Does this request leave with the client's own fields? One in half an hour does not, to try again."""
-        known = self._providers.get(provider)
+        known = self.watched.get(provider)
         if known is None or known.bypassed_at is None:
             return False
         if 0 <= known.again_at - now <= AGAIN_MS:
@@ -63,17 +66,17 @@ class WayOut:
 
         ``sent_at`` is when the attempt left: an answer to one that is older than the proof against it proves nothing.
         """
-        known = self._providers.get(provider)
+        known = self.watched.get(provider)
         if status is None or sent is Sent.OWN or (known is None and sent is Sent.REWRITTEN):
             return None
         if known is None:
-            known = self._providers[provider] = _Provider()
+            known = self.watched[provider] = _Provider()
         accepted = 200 <= status < 300
         if sent is Sent.REPLAYED:
             return self._replayed(known, accepted, now)
         if not accepted or sent_at <= known.proven_at:
             return None
-        del self._providers[provider]
+        del self.watched[provider]
         return None if known.bypassed_at is None else Change.OVER
 
     def _replayed(self, known: _Provider, accepted: bool, now: int) -> Change | None:
@@ -92,7 +95,7 @@ class WayOut:
         """The providers that are bypassed, since when, and when one is tried again."""
         return {
             provider: {"since": known.bypassed_at, "again_at": known.again_at}
-            for provider, known in self._providers.items()
+            for provider, known in self.watched.items()
             if known.bypassed_at is not None
         }
 
