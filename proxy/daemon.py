@@ -24,7 +24,7 @@ from proxy.gateway.fields import has_session_field
 from proxy.gateway.paths import Target, base_path
 from proxy.guard import Guard
 from proxy.incoming import Buffers
-from proxy.insight.events import EventLog
+from proxy.insight.events import EventLog, Noted
 from proxy.insight.metrics import Metrics
 from proxy.insight.redact import Redactor
 from proxy.insight.usage import Ledger
@@ -36,6 +36,7 @@ from proxy.wayout import REASON, Change, WayOut, banner
 from proxy.wire.head import Field
 from proxy.wire.pool import Upstream
 
+_TOLD_ELSEWHERE: Final = frozenset({"state_notice", "routing", "retire", "evict"})
 _LEARNED: Final = ("provider", "model", "before", "regime", "because")  # what the log says of another belief
 
 
@@ -146,22 +147,26 @@ class Daemon:
 
     def note(self, note: Note, exchange: Exchange | None = None) -> None:
         """Log a decision of the pool; what it has to say about the state file is for people too."""
-        facts = dict(note.facts)
-        if exchange is not None:
-            facts.setdefault("request", exchange.id)
-        self.metrics.count("decisions", decision=note.name)
+        facts = note.facts if exchange is None else {**note.facts, "request": exchange.id}
+        self.counting.decisions[note.name] += 1
+        if note.name in _TOLD_ELSEWHERE:
+            self._tell(note)
+        self.events.note(Noted(note.name, self.clock.wall_ms(), facts))
+
+    def _tell(self, note: Note) -> None:
+        """What is said of a decision in other places than the event log."""
+        facts = note.facts
         if note.name == "state_notice":
             log.warning(str(facts.get("text")), part="state")
-        if note.name == "routing":
+        elif note.name == "routing":
             log.info("routing", **{name: facts.get(name) for name in _LEARNED})
-        if note.name == "retire" or (note.name == "evict" and facts.get("reason") != "room"):
+        elif facts.get("reason") != "room":
             self.metrics.count(
                 "retirements",
                 provider=facts.get("provider", ""),
                 model=facts.get("model", ""),
                 reason=facts.get("reason", ""),
             )
-        self.events.emit(note.name, **facts)
 
     def bypass(self, provider: str, change: Change) -> None:
         """Say that a provider is bypassed from now on, or no more; no probes are sent meanwhile."""
@@ -170,7 +175,7 @@ class Daemon:
         else:
             self.routes.resume(provider, REASON)
         self.problem(f"session_{provider}", banner(provider) if change is Change.BEGUN else None)
-        self.metrics.count("decisions", decision=change.value)
+        self.counting.decisions[change.value] += 1
         self.events.emit("bypass" if change is Change.BEGUN else "bypass_over", provider=provider)
 
     def refused(self, error: ProxyError) -> None:

@@ -7,7 +7,7 @@ from functools import partial
 
 from pool.model import Latency, Outcome
 from proxy import network, spending
-from proxy.answers.usage import NOTHING, Usage
+from proxy.answers.usage import NOTHING
 from proxy.conversation.answer import Answer
 from proxy.daemon import Daemon
 from proxy.errors import (
@@ -22,10 +22,12 @@ from proxy.errors import (
 from proxy.exchange import Exchange
 from proxy.gateway import refusals
 from proxy.gateway.refusals import RefusalKind
-from proxy.line import facts_of
+from proxy.insight.events import Noted
+from proxy.line import line_of
 from proxy.pace import Pace
 from proxy.pour import Ended
-from proxy.verdict import End, Seen, Stage, Verdict, judge, whole
+from proxy.tap import Tap
+from proxy.verdict import EMPTY, OK, End, Seen, Stage, Verdict, judge
 from proxy.wayout import Sent
 
 # How long a limit that names no window keeps probes away.
@@ -33,6 +35,8 @@ _LIMIT_PAUSE_MS = 60_000.0
 # Wall and monotonic time that differ by more: the machine slept, and what was measured means nothing.
 _SUSPEND_MS = 2_000.0
 
+_COMPLETE = Ended.COMPLETE
+_UPSTREAM = Latency.UPSTREAM
 _ACCEPTED = frozenset({"ok", "empty", "client_gone", "truncated"})
 _NOT_WRITTEN = (ConnectFailed, ConnectTimedOut, NameNotResolved)
 
@@ -56,7 +60,7 @@ def verdict_of(exchange: Exchange, session_header: str) -> Verdict | None:
     if ended is None:
         return None
     if status is None:
-        return None if ended is Ended.COMPLETE else judge(Seen(Stage.NO_HEAD, end=End(ended.value)))
+        return None if ended is _COMPLETE else judge(Seen(Stage.NO_HEAD, end=End(ended.value)))
     in_stream = False
     if exchange.refusal is None and tap is not None:
         if status >= 400:
@@ -68,9 +72,8 @@ def verdict_of(exchange: Exchange, session_header: str) -> Verdict | None:
             if tap.error is not None:
                 exchange.refusal = refusals.in_stream_error(tap.error, session_header)
                 in_stream = exchange.refusal is not None
-    semantic = tap is None or tap.begun
-    if ended is Ended.COMPLETE and exchange.refusal is None and 200 <= status < 300:
-        return whole(semantic=semantic or not exchange.stream)
+    if ended is _COMPLETE and exchange.refusal is None and 200 <= status < 300:
+        return OK if not exchange.stream or _semantic(tap) else EMPTY
     return judge(
         Seen(
             Stage.POURED,
@@ -78,17 +81,22 @@ def verdict_of(exchange: Exchange, session_header: str) -> Verdict | None:
             End(ended.value),
             exchange.refusal,
             error_in_stream=in_stream,
-            semantic=semantic,
+            semantic=_semantic(tap),
             stream=exchange.stream,
             rewrote=exchange.rewrote,
         )
     )
 
 
+def _semantic(tap: Tap | None) -> bool:
+    """Did the model say anything, as far as could be read?"""
+    return tap is None or tap.begun
+
+
 def observe(daemon: Daemon, exchange: Exchange, ended_ms: float, now: int) -> None:
     """Tell the pool what became of one attempt, and log what it decided. ``ended_ms`` and ``now`` are one instant."""
     start, verdict = exchange.start, exchange.verdict
-    if start is None or verdict is None or exchange.resolved is None or exchange.attempts == 0:
+    if start is None or verdict is None or exchange.attempts == 0:
         return
     for note in daemon.routes.observe(start, outcome_of(daemon, exchange, verdict, ended_ms, now), now):
         daemon.note(note, exchange)
@@ -96,32 +104,49 @@ def observe(daemon: Daemon, exchange: Exchange, ended_ms: float, now: int) -> No
 
 def outcome_of(daemon: Daemon, exchange: Exchange, verdict: Verdict, ended_ms: float, now: int) -> Outcome:
     """The pool's view of an attempt, with HTTP read out of it."""
-    status, refusal, signals, resolved = exchange.status, exchange.refusal, exchange.signals, exchange.resolved
-    elapsed = ended_ms - exchange.sent_ms
-    latency_ms, latency = _latency(exchange, elapsed)
-    judged = exchange.stream and latency_ms is not None and (resolved is None or not resolved.side)
-    if judged:  # but for a suspend in between
-        judged = abs((now - exchange.sent_at) - elapsed) <= _SUSPEND_MS * daemon.clock.scale
-    pause_ms = None
-    if refusal is not None:
-        pause_ms = refusal.retry_after_ms
-        if refusal.kind is RefusalKind.LIMIT and pause_ms is None:
-            pause_ms = _LIMIT_PAUSE_MS
+    status, signals, used = exchange.status, exchange.signals, exchange.used
+    latency_ms, latency = signals.upstream_ms if signals is not None else None, _UPSTREAM
+    if latency_ms is None:
+        latency_ms, latency = _latency(exchange, ended_ms)
     outcome = Outcome(
         verdict.blame,
         accepted=status is not None and 200 <= status < 300 and verdict.kind in _ACCEPTED,
-        judged=judged,
-        refused=verdict.retires,
-        replayed=exchange.replayed,
-        unauthorized=refusal is not None and refusal.kind is RefusalKind.AUTH,
+        judged=latency_ms is not None and exchange.stream and _is_turn(daemon, exchange, ended_ms, now),
         latency_ms=latency_ms,
         latency=latency,
-        uncached_tokens=_uncached(exchange.used),
+        uncached_tokens=None if used is None or used.input is None else used.input - (used.cached or 0),
         request_bytes=exchange.bytes_in,
         endpoint=signals.endpoint if signals is not None else None,
+    )
+    if exchange.pace is not None:
+        outcome = _paced(outcome, exchange, exchange.pace)
+    if exchange.replayed or exchange.refusal is not None:
+        outcome = _refused(outcome, exchange, verdict)
+    return outcome
+
+
+def _is_turn(daemon: Daemon, exchange: Exchange, ended_ms: float, now: int) -> bool:
+    """Was it a conversation's own turn, and did the machine not sleep in between?"""
+    if exchange.resolved is not None and exchange.resolved.side:
+        return False
+    slept_ms = (now - exchange.sent_at) - (ended_ms - exchange.sent_ms)
+    return abs(slept_ms) <= _SUSPEND_MS * daemon.clock.scale
+
+
+def _refused(outcome: Outcome, exchange: Exchange, verdict: Verdict) -> Outcome:
+    """What a refusal says beside the verdict, and that this attempt took a refused one's place."""
+    refusal = exchange.refusal
+    if refusal is None:
+        return outcome._replace(replayed=exchange.replayed)
+    pause_ms = refusal.retry_after_ms
+    if refusal.kind is RefusalKind.LIMIT and pause_ms is None:
+        pause_ms = _LIMIT_PAUSE_MS
+    return outcome._replace(
+        refused=verdict.retires,
+        replayed=exchange.replayed,
+        unauthorized=refusal.kind is RefusalKind.AUTH,
         pause_ms=pause_ms,
     )
-    return outcome if exchange.pace is None else _paced(outcome, exchange, exchange.pace)
 
 
 def _paced(outcome: Outcome, exchange: Exchange, pace: Pace) -> Outcome:
@@ -138,20 +163,14 @@ def _paced(outcome: Outcome, exchange: Exchange, pace: Pace) -> Outcome:
     )
 
 
-def _latency(exchange: Exchange, elapsed: float) -> tuple[float | None, Latency]:
-    """What the route's speed was measured by, best signal first."""
-    signals, tap = exchange.signals, exchange.tap
-    if signals is not None and signals.upstream_ms is not None:
-        return signals.upstream_ms, Latency.UPSTREAM
+def _latency(exchange: Exchange, ended_ms: float) -> tuple[float | None, Latency]:
+    """What the route's speed was measured by where the gateway does not tell, best signal first."""
+    tap = exchange.tap
     if tap is not None and tap.stream and tap.first_semantic_ms is not None:
         return tap.first_semantic_ms - exchange.sent_ms, Latency.FIRST_EVENT
     if exchange.ended is Ended.CLIENT_GONE and exchange.bytes_out == 0:
-        return elapsed, Latency.WAITED
-    return None, Latency.UPSTREAM
-
-
-def _uncached(used: Usage | None) -> int | None:
-    return None if used is None or used.input is None else used.input - (used.cached or 0)
+        return ended_ms - exchange.sent_ms, Latency.WAITED
+    return None, _UPSTREAM
 
 
 def settle(daemon: Daemon, exchange: Exchange, ended_ms: float, now: int) -> None:
@@ -161,18 +180,20 @@ def settle(daemon: Daemon, exchange: Exchange, ended_ms: float, now: int) -> Non
             exchange.verdict = verdict_of(exchange, daemon.settings.upstream.session_header)
         resolved = exchange.resolved
         if resolved is not None:
-            completed = exchange.ended is Ended.COMPLETE and exchange.status is not None and exchange.status < 300
+            status = exchange.status
+            completed = exchange.ended is _COMPLETE and status is not None and status < 300
             if resolved.wants_answer:
                 daemon.registry.answered(resolved, _answer(exchange, completed=completed), now)
             daemon.registry.done(resolved, now, completed)
         if exchange.verdict is not None:
             observe(daemon, exchange, ended_ms, now)
-            if exchange.rewrote or exchange.bypassed:
+            if exchange.bypassed or (exchange.rewrote and daemon.way_out.watched):
                 _way_out(daemon, exchange, now)
-        network.note(daemon, exchange)
+        if daemon.problems or exchange.error is not None:
+            network.note(daemon, exchange)
         daemon.counting.request(exchange, ended_ms)
         spending.note(daemon.usage, exchange)
-        daemon.events.emit_later("request", now, partial(facts_of, exchange, ended_ms))
+        daemon.events.note(Noted("request", now, partial(line_of, exchange, ended_ms)))
     except Exception as exc:  # noqa: BLE001  (the request is over; its bookkeeping must not break the next)
         daemon.trouble("settle_failed", exc)
 

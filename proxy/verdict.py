@@ -178,14 +178,15 @@ def _verdict_named(kind: str) -> Verdict:
     return next(row.verdict for row in TABLE if row.verdict.kind == kind)
 
 
-_OK_ROW, _EMPTY_ROW = _verdict_named("ok"), _verdict_named("empty")
+# What nearly every attempt is: a 2xx that came whole without an error in it, with content or without.
+OK, EMPTY = _verdict_named("ok"), _verdict_named("empty")
 
 
 def judge(seen: Seen) -> Verdict:
     """The verdict on an attempt. Total: every combination has a row, and what was poured is never retryable."""
     refusal = seen.refusal
     if refusal is None and seen.stage is Stage.POURED and seen.end is End.COMPLETE and 200 <= (seen.status or 0) < 300:
-        return whole(semantic=seen.semantic or not seen.stream)
+        return OK if seen.semantic or not seen.stream else EMPTY
     verdict = _verdict(
         _Case(
             seen.stage,
@@ -201,11 +202,6 @@ def judge(seen: Seen) -> Verdict:
     if refusal is not None and verdict.kind not in {"client_gone", "stopped"}:
         return verdict._replace(code=refusal.code)
     return verdict
-
-
-def whole(*, semantic: bool) -> Verdict:
-    """The verdict on a 2xx that came whole without an error in it: what nearly every attempt is. So says the table."""
-    return _OK_ROW if semantic else _EMPTY_ROW
 
 
 class _Case(NamedTuple):

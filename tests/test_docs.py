@@ -21,7 +21,7 @@ from proxy.conversation.precedence import MARKS, NEVER_FIELDS, NEVER_PLACES, PRE
 ROOT = Path(__file__).parent.parent
 DOCS = sorted((ROOT / "docs").glob("*.md"))
 PAPERS = [ROOT / "README.md", ROOT / "AGENTS.md", ROOT / "CHANGELOG.md", *DOCS]
-NOTERS = {"Note", "note", "_note", "emit", "emit_later"}
+NOTERS = {"Note", "note", "_note", "emit", "Noted"}
 TOLD_ELSEWHERE = {Reason.FAULT, Reason.DISTURBED}  # pauses that are no ``pause`` event
 
 papers = pytest.mark.parametrize("paper", PAPERS, ids=lambda path: path.name)

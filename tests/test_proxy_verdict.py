@@ -136,3 +136,8 @@ def test_a_written_request_is_sent_again_only_after_an_explicit_refusal():
         if found.retryable and seen.stage is not Stage.CONNECT_FAILED:
             assert seen.refusal is not None
             assert seen.refusal.kind in {K.OVERLOAD, K.SESSION}
+
+
+def test_only_what_a_refusal_said_retires_an_id():
+    """The pool is told of a refused attempt from its refusal; no other row may retire."""
+    assert all(row.refusal is not None for row in TABLE if row.verdict.retires)

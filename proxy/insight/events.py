@@ -23,23 +23,23 @@ RECENT = 256
 Event = dict[str, Any]
 
 
-# Tells an event's facts, once it is given what masks those of them that somebody else has chosen.
-Tell = Callable[[Redactor], Event]
+# Tells the whole of an event that happened at this instant, masked by this: what somebody else has chosen of it.
+Tell = Callable[[int, Redactor], Event]
 
 
 class Noted(NamedTuple):
     """One event: its facts, or what can tell them, masked."""
 
-    at: int
-    event: str
+    event: str  # its name
+    at: int  # unix ms
     facts: Event | Tell
 
     def line(self, redactor: Redactor) -> Event:
         """The whole event as it is written or shown."""
         facts = self.facts
         if callable(facts):
-            return {"at": self.at, "event": self.event, **facts(redactor)}
-        return redactor.facts({"at": self.at, "event": self.event, **facts})
+            return facts(self.at, redactor)
+        return {"at": self.at, "event": self.event, **redactor.facts(facts)}
 
 
 class EventLog:
@@ -81,13 +81,10 @@ class EventLog:
 
     def emit(self, event: str, /, **facts: object) -> None:
         """Note that something happened. Facts must not be changed afterwards."""
-        self._note(Noted(self._now(), event, facts))
+        self.note(Noted(event, self._now(), facts))
 
-    def emit_later(self, event: str, at: int, tell: Tell) -> None:
-        """Note that something happened at unix ms ``at``; its facts, settled already, are told when they are needed."""
-        self._note(Noted(at, event, tell))
-
-    def _note(self, noted: "Noted") -> None:
+    def note(self, noted: Noted) -> None:
+        """Keep an event, and have it written. What it tells must not be changed afterwards."""
         self.recent.append(noted)
         if self._writer is not None:
             self._writer.put(noted)
@@ -117,7 +114,7 @@ class EventLog:
         if self._writer is not None:
             self._writer.close()
 
-    def _line(self, noted: "Noted") -> bytes:
+    def _line(self, noted: Noted) -> bytes:
         event: Event = {}
         try:
             event = noted.line(self.redactor)

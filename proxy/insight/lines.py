@@ -71,7 +71,7 @@ class LineWriter(Generic[Item]):
 
     def put(self, item: Item) -> None:
         """Queue one item. Never blocks, never raises."""
-        if len(self._queue) >= self._capacity or self._closing.is_set():
+        if len(self._queue) >= self._capacity:
             self._refused += 1
             return
         self._queue.append(item)
@@ -82,6 +82,7 @@ class LineWriter(Generic[Item]):
 
     def close(self, wait_seconds: float = CLOSE_WAIT_SECONDS) -> None:
         """Write what is queued and stop; a sink that hangs is left behind after ``wait_seconds``."""
+        self._capacity = 0  # from now on
         self._closing.set()
         self._wake.set()
         thread = self._thread

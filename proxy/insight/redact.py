@@ -7,7 +7,7 @@ Code that writes a fact is expected to pass a digest where the fact is an id, an
 import hashlib
 import re
 from collections import deque
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from enum import IntEnum
 from functools import lru_cache
 
@@ -36,22 +36,26 @@ _ID = re.compile(
 )
 
 
+@lru_cache(maxsize=1024)
 def digest(value: str | bytes) -> str:
     """The first 8 hex digits of SHA-256: enough to recognise an id by, useless to send as one."""
     raw = value.encode("utf-8", "surrogateescape") if isinstance(value, str) else value
     return hashlib.sha256(raw).hexdigest()[:8]
 
 
-_MEMO_LENGTH = 64
-_MEMO_SIZE = 4096
+_KEPT_LENGTH = 64
+_KEPT = 4096
 
 
 class _Name(IntEnum):
-    """What the name of a fact says about its value. A number, because that is hashed in C."""
+    """What the name of a fact says about its value."""
 
-    PLAIN = 0
+    ORDINARY = 0
     REQUEST = 1
     SECRET = 2
+
+
+_ORDINARY, _REQUEST, _SECRET = _Name.ORDINARY, _Name.REQUEST, _Name.SECRET
 
 
 @lru_cache(maxsize=512)
@@ -59,8 +63,23 @@ def _named(name: object) -> tuple[str, _Name]:
     """A fact's name as it is shown, and what it says."""
     text = str(name)
     if text.lower().replace("-", "_") in _SECRET_NAMES:
-        return _utf8(text), _Name.SECRET
-    return _utf8(text), _Name.REQUEST if text in _REQUEST_NAMES else _Name.PLAIN
+        return _utf8(text), _SECRET
+    return _utf8(text), _REQUEST if text in _REQUEST_NAMES else _ORDINARY
+
+
+class _Words(dict[str, str]):
+    """Texts that somebody else has chosen, masked when they are first asked for: the few that come all day stay."""
+
+    def __init__(self, mask: Callable[[str], str]) -> None:
+        self._mask = mask
+
+    def __missing__(self, text: str) -> str:
+        masked = self._mask(text)
+        if len(text) <= _KEPT_LENGTH:
+            if len(self) >= _KEPT:
+                self.clear()
+            self[text] = masked
+        return masked
 
 
 class Redactor:
@@ -68,21 +87,21 @@ class Redactor:
 
     ``secrets`` are values that must not appear anywhere; ``learn`` adds one while running, and the oldest
     learned ones are forgotten beyond ``remember``. Values under 6 characters are ignored: they would mask
-    ordinary words.
+    ordinary words. ``words`` are short texts, masked: ``words[text]``.
     """
 
     def __init__(self, secrets: Iterable[str] = (), *, remember: int = 64) -> None:
         self._fixed = {secret for secret in secrets if len(secret) >= 6}
         self._learned: deque[str] = deque(maxlen=remember)
-        self._memo: dict[tuple[str, _Name], str] = {}  # the same few words come in every line
+        self.words = _Words(self._string)
         self._pattern = self._compile()
 
     def learn(self, secret: str) -> None:
         """Mask this value from now on."""
         if len(secret) >= 6 and secret not in self._fixed and secret not in self._learned:
             self._learned.append(secret)
-            self._memo.clear()
             self._pattern = self._compile()
+            self.words.clear()
 
     def text(self, text: str, *, ids: bool = True) -> str:
         """The text with everything secret masked; ``ids`` turns full session ids into their digests."""
@@ -98,51 +117,32 @@ class Redactor:
             text = _QUERY.sub(rf"\1{MASK}", text)
         return _ID.sub(lambda found: f"id:{digest(found[0])}", text) if ids else text
 
-    def word(self, value: str) -> str:
-        """One short text that somebody else has chosen, masked; the few that come all day are remembered."""
-        return self._memo.get((value, _Name.PLAIN)) or self._word(value, _Name.PLAIN)
-
     def facts(self, facts: Mapping[str, object]) -> dict[str, object]:
         """The same facts, masked at every level; a fact whose name is a credential's is masked whole."""
         masked: dict[str, object] = {}
-        memo = self._memo
+        words = self.words
         for name, value in facts.items():
             shown, how = _named(name)
-            kind = type(value)
-            if value is None or kind is bool or kind is float:
-                masked[shown] = value
-            elif kind is str and how is not _Name.SECRET:
-                known = memo.get((value, how))  # type: ignore[arg-type]
-                masked[shown] = known if known is not None else self._fact(how, value)
+            if type(value) is str and how is _ORDINARY:
+                masked[shown] = words[value]
             else:
                 masked[shown] = self._fact(how, value)
         return masked
 
-    def _fact(self, how: "_Name", value: object) -> object:
+    def _fact(self, how: _Name, value: object) -> object:
         if value is None or isinstance(value, _PLAIN):
             return value if not isinstance(value, int) or _FITS[0] <= value <= _FITS[1] else str(value)
-        if how is _Name.SECRET:
+        if how is _SECRET:
             return MASK
         if isinstance(value, str):
-            return self._word(str(value), how)
+            return self._string(str(value), ids=how is not _REQUEST)
         if isinstance(value, Mapping):
             return self.facts(value)
         if isinstance(value, list | tuple | set | frozenset):
             return [self._fact(how, item) for item in value]
-        return self._string(_shown(value), ids=True)
+        return self._string(_shown(value))
 
-    def _word(self, value: str, how: "_Name") -> str:
-        ids = how is not _Name.REQUEST
-        if len(value) > _MEMO_LENGTH:
-            return self._string(value, ids=ids)
-        known = self._memo.get((value, how))
-        if known is None:
-            if len(self._memo) >= _MEMO_SIZE:
-                self._memo.clear()
-            known = self._memo[value, how] = self._string(value, ids=ids)
-        return known
-
-    def _string(self, value: str, *, ids: bool) -> str:
+    def _string(self, value: str, *, ids: bool = True) -> str:
         masked = self.text(_utf8(value[: 4 * LONGEST]), ids=ids)
         return masked if len(masked) <= LONGEST else f"{masked[:LONGEST]}..."
 

@@ -78,7 +78,7 @@ async def test_the_provider_is_tried_again_and_routed_when_that_works(tmp_path: 
     async with changed(tmp_path) as at:
         for _ in range(2):
             await ask(at)
-        known = at.daemon.way_out._providers["opencode-go"]
+        known = at.daemon.way_out.watched["opencode-go"]
         known.again_at -= 2 * AGAIN_MS  # half an hour later
         assert (await ask(at)).status == 200
         assert [record.status for record in at.live[-2:]] == [400, 200], (
