@@ -77,6 +77,10 @@ class Attempts:
         """Do what has to wait in a task."""
 
     @abstractmethod
+    def stop_waiting(self) -> None:
+        """End what runs beside the wait for the answer."""
+
+    @abstractmethod
     def refuse(self, error: ProxyError) -> None:
         """End the request with an error of ours."""
 
@@ -282,7 +286,7 @@ class Attempts:
             return  # it was over before
         client.relay = None
         if self._task is not None or self._timers is not None or self._upload is not None:
-            self._stop_waiting()
+            self.stop_waiting()
         if connection is not None:
             if pour is not None and pour.ended is None:
                 pour.ended = exchange.ended or Ended.STOPPED
@@ -297,15 +301,3 @@ class Attempts:
             self.incoming.drop()
         self.edge.relayed(exchange)
         client.done(keep=keep and not self.daemon.stopping, close=close)
-
-    def _stop_waiting(self) -> None:
-        """End what runs beside the wait for the answer."""
-        task, self._task = self._task, None
-        if task is not None and task is not asyncio.current_task():
-            task.cancel()
-        if self._timers is not None:
-            self._timers.stop()
-            self._timers = None
-        if self._upload is not None:
-            self._upload.stop()
-            self._upload = None

@@ -5,6 +5,7 @@ read, a budgeted search) is a task. Whatever fails on the way becomes a response
 where one has begun.
 """
 
+import asyncio
 from collections.abc import Coroutine
 from typing import TYPE_CHECKING, Any
 
@@ -126,6 +127,18 @@ class Relay(Attempts):
             self.refuse(error)
         except Exception as exc:  # noqa: BLE001
             self.crash(exc)
+
+    def stop_waiting(self) -> None:
+        """End what runs beside the wait for the answer."""
+        task, self._task = self._task, None
+        if task is not None and task is not asyncio.current_task():
+            task.cancel()
+        if self._timers is not None:
+            self._timers.stop()
+            self._timers = None
+        if self._upload is not None:
+            self._upload.stop()
+            self._upload = None
 
     # -- the end ---------------------------------------------------------------------------------------
     def crash(self, exc: Exception) -> None:
