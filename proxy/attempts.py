@@ -45,19 +45,9 @@ class Attempts:
     """
 
     __slots__ = (
-        "_connection",
-        "_keep",
-        "_task",
-        "_timers",
-        "_upload",
-        "client",
-        "daemon",
-        "edge",
-        "entry",
-        "exchange",
-        "incoming",
-        "pour",
-    )
+        "_connection", "_keep", "_task", "_timers", "_upload",
+        "client", "daemon", "edge", "entry", "exchange", "incoming", "pour",
+    )  # fmt: skip
 
     edge: "Edge"
     daemon: Daemon

@@ -5,7 +5,6 @@ from hypothesis import strategies as st
 
 from pool.model import Natural, Shape, Source, Start, Wish
 from proxy.answers.usage import KINDS, Usage
-from proxy.conversation.body import BodyFacts
 from proxy.counting import Counting
 from proxy.errors import ConnectFailed
 from proxy.exchange import Exchange
@@ -29,7 +28,7 @@ def exchange(
         made.error = ConnectFailed("x")
     if source is not None:
         wish = Wish("c" * 16, "", "opencode-go", model, Shape.UUID, Natural("n", minted=True))
-        made.facts = BodyFacts(parsed=True, model=model)
+        made.model = model
         made.start = Start(wish, "n", source, 1_000, bound=False, first_turn=True)
     made.sent_ms = 0.0 if sent_ms is None else 4.0 + sent_ms
     made.head_ms = None if head_ms is None else 4.0 + head_ms
