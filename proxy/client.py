@@ -106,6 +106,7 @@ class ClientConnection(asyncio.Protocol):
             found = entry.length_in(data)
             if found is not None:
                 length, end = found
+                self._held = b""
                 edge.relay(self, entry, length, data[end:])
                 return
         if data[:1] in b"\r\n":

@@ -1,5 +1,6 @@
 """Rule 18: framing is ours to get right, both ways."""
 
+import asyncio
 import json
 import time
 
@@ -263,3 +264,24 @@ async def test_an_early_answer_to_an_upload_reaches_the_client(relay: Relay, pat
             await client.send(b"x" * 300_000)
         reply = await client.reply()
     assert (reply.status, reply.complete) == (413, True)
+
+
+@pytest.mark.parametrize("path", PATHS)
+async def test_requests_with_one_head_are_told_apart_wherever_they_are_cut(relay: Relay, path: bytes):
+    """On one connection, each in two pieces, then with a piece of the next one behind it."""
+    case = relay.case(sized(b"ok"))
+    asked = [json.dumps({"model": "m", "n": "x" * (number % 5)}).encode() for number in range(60)]
+    raw = [request(case.on(path), body) for body in asked]
+    cuts = [1 + number * (len(one) - 2) // 40 for number, one in enumerate(raw[:40])]
+    async with await relay.connect() as client:
+        for one, cut in zip(raw, cuts, strict=False):
+            await client.send(one[:cut])
+            await asyncio.sleep(0.003)
+            await client.send(one[cut:])
+            assert (await client.reply()).data == b"ok"
+        halves = [(one[: len(one) // 2], one[len(one) // 2 :]) for one in raw[40:]]
+        await client.send(halves[0][0])
+        for (_, half), (following, _) in zip(halves, [*halves[1:], (b"", b"")], strict=True):
+            await client.send(half + following)
+            assert (await client.reply()).data == b"ok"
+    assert [seen.data for seen in case.requests] == asked
