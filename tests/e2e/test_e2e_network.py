@@ -297,7 +297,8 @@ async def test_a_clock_that_was_set_ends_nothing_and_blames_nobody(tmp_path: Pat
         assert abs(event["at"] - (true + step_s * 1000)) < 10_000
         assert await daemon.say("talk-across-the-step") == bound
         seen = await daemon.status()
-        assert (seen["upstream"]["idle"], [pool["fresh"] for pool in seen["pool"]]) == (1, [0])
+        assert seen["upstream"]["idle"] >= 1
+        assert [pool["fresh"] <= 1 for pool in seen["pool"]] == [True], "but for a probe that was under way"
         [pause] = [pause for pause in seen["pauses"] if pause["reason"] == "disturbed"]
         assert 0 < pause["until"] - seen["now"] <= 15_000
         assert all(row["next_at"] - seen["now"] < 60_000 for pool in seen["pool"] for row in pool["demand"])
