@@ -5,6 +5,7 @@ import os
 import re
 import sqlite3
 import threading
+from contextlib import closing
 
 import pytest
 
@@ -28,6 +29,12 @@ def path(tmp_path):
 def archiving(talk, path, problems=None):
     told = [] if problems is None else problems
     return Archiving(talk.evidence, Archive(path), lambda: talk.now, told.append)
+
+
+def kept(path):
+    """The rows that are in the archive."""
+    with closing(Archive(path)) as archive:
+        return archive.load(0, 1000)
 
 
 async def saved(talk, path):
@@ -121,7 +128,7 @@ async def test_what_was_idle_for_too_long_is_gone(path):
     talk.now += 70_000
     assert label(talk.turn(NEXT, "Well.")) != label(first)
     await saved(talk, path)
-    assert len(Archive(path).load(0, 100)) == 1
+    assert len(kept(path)) == 1
 
 
 async def test_a_broken_archive_is_put_aside(path):
@@ -175,7 +182,7 @@ async def test_a_locked_archive_is_tried_again(path):
     await keeper.save()
     await keeper.close()
     assert problems[-1] is None
-    assert label(first) in {row.label for row in Archive(path).load(0, 100)}
+    assert label(first) in {row.label for row in kept(path)}
 
 
 async def test_a_full_disk_is_tried_again(path):
@@ -194,7 +201,7 @@ async def test_a_full_disk_is_tried_again(path):
     await keeper.save()  # the limit went with the connection
     await keeper.close()
     assert problems[-1] is None
-    assert len(Archive(path).load(0, 1000)) == 300
+    assert len(kept(path)) == 300
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may write anywhere")
@@ -223,7 +230,10 @@ async def test_an_archive_that_hangs_holds_up_nobody(path):
 
         def load(self, since, most):
             self.release.wait(30)
-            return super().load(since, most)
+            try:
+                return super().load(since, most)
+            finally:
+                self.close()  # nobody else is left to
 
     talk = Talk(now=NOW)
     problems = []
@@ -288,7 +298,7 @@ def test_two_processes_write_into_one_archive(path):
         archive = Archive(path)
         archive.save(rows, [], 0)
         archive.close()
-    assert len(Archive(path).load(0, 10)) == 2
+    assert len(kept(path)) == 2
 
 
 def test_an_archive_that_is_a_folder(tmp_path):
