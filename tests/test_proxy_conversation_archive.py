@@ -235,6 +235,12 @@ async def test_an_archive_that_hangs_holds_up_nobody(path):
             finally:
                 self.close()  # nobody else is left to
 
+        def save(self, rows, gone, before):
+            try:
+                super().save(rows, gone, before)
+            finally:
+                self.close()
+
     talk = Talk(now=NOW)
     problems = []
     keeper = Archiving(talk.evidence, Hanging(path), lambda: talk.now, problems.append)
