@@ -85,7 +85,7 @@ class Parts:
 
     def stock_for(self, wish: Wish) -> Stock:
         """The stock that is refilled for a wish."""
-        return Stock(wish.provider, wish.model, "" if self.shared_key else wish.scope, wish.shape)
+        return Stock(wish.provider, wish.model, self.payer(wish.scope), wish.shape)
 
     def note(self, name: str, wish: Wish, routed_id: str | None = None, **facts: object) -> Note:
         """A decision about a conversation; the id only as its digest."""

@@ -66,7 +66,7 @@ class Daemon:
     stopping: bool = False
     aborting: bool = False
     problems: dict[str, str] = field(default_factory=dict)  # what is wrong, by part, for status and ready
-    clients: set[Any] = field(default_factory=set)  # the open connections; set by serve
+    clients: set[Any] = field(default_factory=set)  # the open connections; kept by the edge
     refresh: Callable[[], None] | None = None  # asks the refill for a cycle now; set by upkeep
     tasks: asyncio.TaskGroup | None = None  # the parent of every task of a request; set by serve
     recall: Recall | None = None  # while conversations of earlier runs are read; set by upkeep

@@ -32,7 +32,7 @@ class Edge:
         self.daemon = daemon
         self._load_control = load_control
         self._pages: Pages | None = None
-        self.clients: set[ClientConnection] = set()
+        self.clients: set[ClientConnection] = daemon.clients
         self.ticks = 0
         self.quiet = asyncio.Event()  # we are stopping, and nothing is being relayed any more
         self._loop = asyncio.get_running_loop()
@@ -56,11 +56,6 @@ class Edge:
         """End the pages that are left."""
         if self._pages is not None:
             self._pages.close()
-
-    @property
-    def relaying(self) -> list[ClientConnection]:
-        """The connections with a request."""
-        return [client for client in self.clients if client.relay is not None]
 
     def serve(self, client: ClientConnection, head: bytes, rest: bytes) -> None:
         """Serve one request, whose head is complete; ``rest`` is what came behind it. Never raises."""
@@ -147,5 +142,5 @@ class Edge:
         ended_ms, now = clock.mono_ms(), clock.wall_ms()
         for exchange in ended:
             settle.settle(self.daemon, exchange, ended_ms, now)
-        if self.daemon.stopping and not self.relaying:
+        if self.daemon.stopping and not self.daemon.in_flight:
             self.quiet.set()

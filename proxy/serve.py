@@ -125,7 +125,6 @@ class Service:
         daemon.search = upkeep.search
         await upkeep.open()
         edge = Edge(daemon, self._control)
-        daemon.clients = edge.clients
         upkeep.clients = edge.expire
         self._quiet = edge.quiet
         with self._signals():
@@ -198,16 +197,16 @@ class Service:
             notify(STOPPING)
         for _ in range(_ACCEPT_TURNS):
             await asyncio.sleep(0)
-        if len(edge.clients) > len(edge.relaying):
+        if len(edge.clients) > len(daemon.in_flight):
             await _within(self._hurry, _ARRIVAL_S)  # we accepted it, so nobody else will serve what it is about to send
         daemon.stopping = True
         for client in tuple(edge.clients):
             if client.relay is None:
                 client.close()
-        if edge.relaying and not self._hurry.is_set():
+        if daemon.in_flight and not self._hurry.is_set():
             await _within(edge.quiet, self._clock.seconds(daemon.settings.listen.drain_ms))
         daemon.aborting = True
-        left = edge.relaying
+        left = daemon.in_flight
         if left:
             log.warning("aborting what did not finish within listen.drain_ms", requests=len(left))
         edge.quiet.clear()
